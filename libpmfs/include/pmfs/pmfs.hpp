@@ -1,0 +1,383 @@
+// pmfs: a POSIX file system in a libpmemobj pool, in this process.
+//
+// Promise: when a call that changes the tree or writes data returns, the change survives power loss, and a crash shows
+// each metadata call entirely or not at all. Exceptions, all stated again at the call: data overwritten in place may be
+// mixed per 8-byte word until the call returns; its times, and access times, may be older until fsync or the inode's
+// next logged change.
+//
+// Thread rules: every function may be called from any thread at any time, unless it says otherwise. After fork() the
+// child owns nothing: each call, close and destructor there returns at once (kForked) and touches neither pool nor lock.
+// Nothing here throws, prints or exits.
+//
+// Errors common to all functions and not repeated at each: kForked, kCorrupt (the pool says something impossible),
+// kIo (the medium failed; from then on changes are refused with kReadOnly), kNoMemory, kBadHandle (closed).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pmfs/counters.h"
+#include "pmfs/result.h"
+#include "pmfs/types.h"
+
+namespace pmfs {
+
+enum class FileType : u8 { kNone = 0, kRegular, kDirectory, kSymlink, kFifo, kCharDevice, kBlockDevice, kSocket };
+
+/// The S_IFMT bits for a type, and back (kNone for bits that name none).
+u32 mode_bits(FileType type);
+FileType type_of_mode(u32 mode);
+
+/// Who is asking. Explicit in every call that checks or that gives a new inode its owner.
+struct Credentials {
+  u32 uid = 0;
+  u32 gid = 0;
+  std::span<const u32> groups = {};  ///< supplementary groups; the memory must outlive the call
+  u32 umask = 0;                     ///< permission bits taken from the mode of what is created
+  bool checked_elsewhere = false;    ///< the caller has checked already (the kernel, by default_permissions)
+
+  static Credentials root() { return {}; }
+};
+
+/// What stat() shows. Times are nanoseconds since the Unix epoch, UTC.
+struct Attributes {
+  InodeNo ino{};
+  u64 generation = 0;   ///< with `ino`, names this inode for ever
+  u32 mode = 0;         ///< S_IFMT and permission bits
+  u32 links = 0;
+  u32 uid = 0;
+  u32 gid = 0;
+  u64 size_bytes = 0;
+  u64 blocks_512 = 0;   ///< units of 512 bytes, as st_blocks
+  u64 rdev = 0;         ///< device number, as makedev() gives it
+  i64 atime_ns = 0;
+  i64 mtime_ns = 0;
+  i64 ctime_ns = 0;
+  i64 birth_ns = 0;
+
+  FileType type() const { return type_of_mode(mode); }
+};
+
+/// Where an operation acts: a path, from a directory when it does not begin with '/'; or an inode itself.
+/// The path's memory must outlive the call.
+struct At {
+  At(const char* path) : path(path) {}
+  At(std::string_view path) : path(path) {}
+  At(const std::string& path) : path(path) {}
+  At(InodeNo dir, std::string_view path) : dir(dir), path(path) {}
+  /// The inode itself, as AT_EMPTY_PATH. It must be pinned, held open, or known to be linked; kStale otherwise.
+  static At inode(InodeNo ino) { At at{ino, {}}; at.self = true; return at; }
+
+  InodeNo dir = kRootIno;   ///< start of a relative path; it is not looked up, so nothing above it is checked
+  std::string_view path;
+  bool self = false;
+};
+
+enum class Follow : bool { kNo, kYes };  ///< whether a symbolic link as the last component is followed
+enum class Ref : bool { kNone, kPin };   ///< kPin: the returned inode also gets one pin, as by Filesystem::pin()
+
+/// What to change; empty members stay. All of it is one commit.
+struct SetAttributes {
+  std::optional<u32> mode;        ///< permission bits; S_IFMT is ignored
+  std::optional<u32> uid;
+  std::optional<u32> gid;
+  std::optional<u64> size_bytes;
+  std::optional<i64> atime_ns;
+  std::optional<i64> mtime_ns;
+  bool atime_now = false;         ///< the current time; needs only write permission, not ownership
+  bool mtime_now = false;
+};
+
+/// One entry of a directory.
+struct DirEntry {
+  InodeNo ino{};
+  FileType type{};
+  u64 cookie = 0;           ///< 63 bits; read() with it goes on behind this entry, also after a remount
+  u16 name_len = 0;
+  char name[kNameMax + 1];  ///< NUL-terminated
+
+  std::string_view view() const { return {name, name_len}; }
+};
+
+/// Space, as statfs() shows it. Blocks are `block_bytes` long.
+struct SpaceInfo {
+  u64 block_bytes = 0;
+  u64 blocks = 0;         ///< all that hold data or metadata of files
+  u64 blocks_free = 0;    ///< blocks waiting only for their freeing to be ordered count as free
+  u64 blocks_avail = 0;   ///< for ordinary writes: free less the reserve that lets deletes work on a full pool
+  u64 inodes = 0;         ///< in use and free: as many more as the free blocks could hold
+  u64 inodes_free = 0;
+};
+
+/// How stores reach the medium.
+enum class Durability : u8 {
+  kPersistent,   ///< device DAX, or a file system mounted dax: flush and fence, survives power loss
+  kVolatile,     ///< tmpfs, or forced by PMEM_IS_PMEM_FORCE=1: flush and fence, survives a killed process only
+  kFileBacked,   ///< ordinary file: msync of the touched pages, survives power loss, slow
+  kRelaxed,      ///< ordinary file, nothing until fsync, sync or close; after power loss the pool may be inconsistent
+  kPrivate,      ///< read-only open: private pages, nothing reaches the medium
+};
+
+/// A sentence for people about a mode: what it survives and what not. Static text.
+const char* describe(Durability durability);
+
+struct RegionInfo { u64 off = 0; u64 length_bytes = 0; };
+
+/// Facts about an open pool.
+struct PoolInfo {
+  std::string path;
+  std::string label;
+  std::string uuid;              ///< 8-4-4-4-12 hexadecimal digits
+  u32 format_version = 0;
+  u64 compat = 0, ro_compat = 0, incompat = 0;
+  u64 pool_bytes = 0;
+  u64 epoch = 0;                 ///< number of opens for writing so far
+  u32 lanes = 0;
+  Durability durability{};
+  bool read_only = false;
+  bool recovered = false;        ///< this open undid at least one unfinished operation
+  bool saved_map_used = false;   ///< the allocator's map of the last clean close was taken
+  std::vector<RegionInfo> regions;
+  SpaceInfo space;
+  u64 files = 0;                 ///< inodes in use
+};
+
+struct FormatOptions {
+  u64 size_bytes = 0;      ///< of the file to create; 0 for a device or a poolset, which have a size
+  std::string label;       ///< up to 31 bytes
+  bool force = false;      ///< overwrite an existing file, pool or device contents
+  u32 mode = 0600;         ///< permission bits of the pool file
+};
+
+struct OpenOptions {
+  bool read_only = false;    ///< private copy-on-write pages: recovery included, nothing reaches the medium
+  bool relaxed = false;      ///< Durability::kRelaxed, if the pool is an ordinary file
+  enum class Atime : u8 { kRelative, kNone, kStrict } atime = Atime::kRelative;
+};
+
+class Filesystem;
+
+/// An open file. Move-only; pins its inode, so the file stays readable and writable after its last name is gone.
+class File {
+ public:
+  File() = default;
+  File(File&&) noexcept;
+  File& operator=(File&&) noexcept;
+  ~File();  ///< closes
+
+  InodeNo ino() const { return ino_; }
+  bool is_open() const { return fs_ != nullptr; }
+
+  /// Reads up to out.size() bytes from byte `off`.
+  /// @param off  bytes from the start of the file; may lie past its end.
+  /// @param out  caller's buffer; bytes past the returned count are untouched.
+  /// @return     bytes read; fewer than asked only at the end of the file. Holes read as zero.
+  /// @error      kBadHandle: not opened for reading. kIsDirectory.
+  /// Concurrency: beside other reads; waits for writers of the same inode.
+  /// Durability:  stores nothing; the access time is kept in DRAM until fsync or the next logged change.
+  /// Source:      POSIX.1-2017 pread().
+  Result<std::size_t> read(u64 off, std::span<std::byte> out) const;
+
+  /// Writes all of `in` at byte `off`, or at the end if opened with O_APPEND.
+  /// @return     bytes written: in.size(), or fewer when the pool is full after a part of it.
+  /// @error      kBadHandle: not opened for writing. kNoSpace: nothing was written. kFileTooBig.
+  /// Concurrency: waits for readers and writers of the same inode.
+  /// Durability:  on return. What extends the file or fills holes is one commit; what overwrites is atomic per 8-byte
+  ///              word, and its times may be older until fsync.
+  /// Source:      POSIX.1-2017 pwrite().
+  Result<std::size_t> write(u64 off, std::span<const std::byte> in) const;
+
+  /// Makes lazily stored times durable; everything else already is.
+  /// Durability: on return.
+  Result<void> sync() const;
+
+  /// As Filesystem::stat of this inode.
+  Result<Attributes> stat() const;
+
+  /// Sets the size; growing reads as zero. @error kBadHandle: not opened for writing. Durability: on return.
+  Result<void> truncate(u64 size_bytes) const;
+
+  /// Gives the handle back. A file without names is freed with its last handle; that costs no fence.
+  Result<void> close();
+
+ private:
+  friend class Filesystem;
+  File(std::shared_ptr<class FilesystemImpl> fs, InodeNo ino, int flags);
+  std::shared_ptr<class FilesystemImpl> fs_;
+  InodeNo ino_{};
+  int flags_ = 0;
+};
+
+/// An open directory stream. Move-only; pins its inode. One thread at a time per stream.
+class Dir {
+ public:
+  Dir() = default;
+  Dir(Dir&&) noexcept;
+  Dir& operator=(Dir&&) noexcept;
+  ~Dir();
+
+  InodeNo ino() const { return ino_; }
+  bool is_open() const { return fs_ != nullptr; }
+
+  /// Gives the first entry behind `cookie` in listing order; 0 starts at ".".
+  /// @param cookie  0, or DirEntry::cookie of an entry of this directory, from any stream of any time.
+  /// @param out     filled when true is returned.
+  /// @return        false at the end. An entry that is there from the first read to the last is returned exactly once.
+  /// Concurrency:   beside anything; entries added or removed meanwhile may or may not be seen.
+  /// Source:        POSIX.1-2017 readdir(), seekdir().
+  Result<bool> read(u64 cookie, DirEntry& out);
+
+  /// Forgets what was seen: the next read at cookie 0 lists the directory as it is then.
+  void rewind();
+
+  Result<void> close();
+
+ private:
+  friend class Filesystem;
+  struct Stream;
+  Dir(std::shared_ptr<class FilesystemImpl> fs, InodeNo ino);
+  std::shared_ptr<class FilesystemImpl> fs_;
+  InodeNo ino_{};
+  std::unique_ptr<Stream> stream_;
+};
+
+/// A mounted pool. Movable; shares nothing with other Filesystem objects.
+class Filesystem {
+ public:
+  Filesystem() = default;
+  Filesystem(Filesystem&&) noexcept;
+  Filesystem& operator=(Filesystem&&) noexcept;
+  ~Filesystem();  ///< as close(), its error lost
+
+  /// Makes a pool and an empty file system in it.
+  /// @param path  a file to create, a device DAX (/dev/daxN.M), or a poolset file.
+  /// @error       kPoolExists: something is there and `force` is not set. kPoolTooSmall. kReplicaSet. kDirectorySet.
+  ///              kPoolBusy. kRefused: libpmemobj's words are in error_detail().
+  /// Durability:  on return; a crash before leaves a pool that open() refuses with kNotFormatted.
+  static Result<void> format(const std::string& path, const FormatOptions& options = {});
+
+  /// Opens a pool: recovers what a crash left unfinished and takes the lock against other processes.
+  /// @error  kPoolMissing, kNotAPool, kOtherLayout, kNotFormatted, kTooNew, kPoolBusy, kPoolTruncated, kPoolDenied,
+  ///         kReplicaSet, kDirectorySet, kNoPrivateOpen (read_only only), kCorrupt (damaged superblock), kRefused.
+  ///         error_detail() names the pool and says what to do.
+  /// Durability: recovery's effects are durable on return, unless read_only.
+  static Result<Filesystem> open(const std::string& path, const OpenOptions& options = {});
+
+  /// Makes lazy times durable, saves the allocator's map, closes the pool.
+  /// @error kBusy: files, directories or pins are still held; nothing was closed.
+  Result<void> close();
+  bool is_open() const { return impl_ != nullptr; }
+
+  // --- Looking ------------------------------------------------------------------------------------------------------
+
+  /// The attributes of what `at` names.
+  /// @error      kNotFound, kNotDirectory, kAccess (search), kLoop, kNameTooLong, kStale.
+  /// Durability: stores nothing. Cost: no flush, no fence. Source: POSIX.1-2017 fstatat().
+  Result<Attributes> stat(At at, const Credentials& who, Follow follow = Follow::kYes, Ref ref = Ref::kNone);
+
+  /// A symbolic link's target. @error kInvalid: not a symbolic link.
+  Result<std::string> readlink(At at, const Credentials& who);
+
+  /// Whether `who` may do `mode` (R_OK | W_OK | X_OK). @error kAccess. Source: POSIX.1-2017 faccessat().
+  Result<void> access(At at, int mode, const Credentials& who, Follow follow = Follow::kYes);
+
+  Result<SpaceInfo> space() const;
+  PoolInfo info() const;
+
+  // --- Changing the tree: each is one commit, two fences, durable on return --------------------------------------------
+
+  /// Creates a file, device, FIFO or socket; `mode` carries S_IFMT (0 means a regular file).
+  /// @error  kExists, kNotFound (parent, or parent removed), kAccess, kNoSpace, kPermission (device by a user).
+  /// Source: POSIX.1-2017 mknodat().
+  Result<Attributes> mknod(At at, u32 mode, u64 rdev, const Credentials& who, Ref ref = Ref::kNone);
+  Result<Attributes> mkdir(At at, u32 mode, const Credentials& who, Ref ref = Ref::kNone);
+  /// @param target  1 to 4095 bytes, stored as given. @error kNotFound: empty target. kNameTooLong.
+  Result<Attributes> symlink(std::string_view target, At at, const Credentials& who, Ref ref = Ref::kNone);
+  /// Another name `to` for the file `from`. @error kPermission: a directory. kTooManyLinks.
+  Result<Attributes> link(At from, At to, const Credentials& who, Follow follow = Follow::kNo, Ref ref = Ref::kNone);
+  /// @error kIsDirectory, kNotFound, kAccess, kPermission (sticky directory).
+  Result<void> unlink(At at, const Credentials& who);
+  /// @error kNotEmpty, kNotDirectory, kBusy (the root), kInvalid ("." as last component).
+  Result<void> rmdir(At at, const Credentials& who);
+  /// @param flags  RENAME_NOREPLACE or RENAME_EXCHANGE or 0; others are kInvalid.
+  /// @error  kExists (NOREPLACE), kNotEmpty, kIsDirectory, kNotDirectory, kInvalid (into itself), kBusy (the root).
+  /// Source: POSIX.1-2017 renameat(), Linux renameat2().
+  Result<void> rename(At from, At to, unsigned flags, const Credentials& who);
+
+  /// chmod, chown, utimens and truncate in one call and one commit.
+  /// @error  kPermission (owner, ids), kAccess (write), kIsDirectory (size of one), kFileTooBig, kNoSpace.
+  Result<Attributes> set_attributes(At at, const SetAttributes& change, const Credentials& who,
+                                    Follow follow = Follow::kYes);
+
+  // --- Files ----------------------------------------------------------------------------------------------------------
+
+  /// Opens, and with O_CREAT creates.
+  /// @param flags  O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_NOFOLLOW, O_DIRECTORY,
+  ///               O_NOATIME; others are ignored as open(2) ignores them. Access is checked here, once.
+  /// @param mode   permission bits of a file created here, less who.umask.
+  /// @error  kNotFound, kExists, kIsDirectory, kAccess, kLoop, kNoSpace, kNotSupported (O_TMPFILE).
+  /// Durability: creation and truncation are durable on return.
+  Result<File> open_file(At at, int flags, u32 mode, const Credentials& who);
+  Result<Dir> open_dir(At at, const Credentials& who);
+
+  // --- By inode, for bridges that keep no open-file state: no access check; the inode must be pinned or linked -----------
+
+  Result<std::size_t> read(InodeNo ino, u64 off, std::span<std::byte> out);
+  /// @param who  decides whether set-id bits are lost: kept only for uid 0.
+  Result<std::size_t> write(InodeNo ino, u64 off, std::span<const std::byte> in, const Credentials& who);
+  Result<void> sync(InodeNo ino);
+
+  /// Keeps an inode's slot and blocks from being reused, whatever happens to its names. Counted.
+  /// @error kStale: it is not there any more.
+  Result<void> pin(InodeNo ino);
+  /// Gives `count` pins back. @error kInvalid: more than are held (hostile input); then none is.
+  Result<void> unpin(InodeNo ino, u64 count);
+  /// Gives back every pin taken by pin() and Ref::kPin; handles stay. For the end of a mount.
+  void unpin_all();
+
+  /// Makes all lazy times durable. Durability: on return, for everything that returned before.
+  Result<void> sync();
+
+ private:
+  friend Result<struct CheckReport> check(Filesystem& fs);
+  friend Result<void> dump(Filesystem& fs, const std::function<void(std::string_view)>& line);
+  explicit Filesystem(std::shared_ptr<FilesystemImpl> impl);
+  std::shared_ptr<FilesystemImpl> impl_;
+};
+
+// --- Proof and inspection -------------------------------------------------------------------------------------------------
+
+/// One thing that check() found wrong.
+struct Finding {
+  std::string code;      ///< short and stable, e.g. "link-count", "block-owned-twice"
+  std::string text;      ///< a sentence with the numbers
+  u64 media_off = 0;     ///< where, bytes from the start of the pool; 0 if nowhere in particular
+  InodeNo ino{};         ///< whose; kNoInode if nobody's
+};
+
+struct CheckReport {
+  std::vector<Finding> findings;  ///< empty: the file system is consistent
+  u64 inodes = 0;                 ///< in use
+  u64 directories = 0;
+  u64 entries = 0;
+  u64 blocks_used = 0;            ///< by files, maps and the file system itself
+  u64 blocks_free = 0;
+  u64 lanes_undone = 0;           ///< unfinished operations that opening undid (in private pages when read-only)
+  bool clean() const { return findings.empty(); }
+};
+
+/// Examines an open file system: reachability, link and entry counts, every block owned at most once, leaves, maps, and
+/// the allocator against all of it. Changes nothing.
+/// Concurrency: REQUIRES that no other call runs on `fs`. Cost: reads everything but file data.
+Result<CheckReport> check(Filesystem& fs);
+
+/// Writes the file system's structures as stable, readable text, one line a call, without line ends.
+/// Concurrency: as check().
+Result<void> dump(Filesystem& fs, const std::function<void(std::string_view)>& line);
+
+}  // namespace pmfs
