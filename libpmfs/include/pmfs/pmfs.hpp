@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "pmfs/counters.h"
+#include "pmfs/durability.h"
 #include "pmfs/result.h"
 #include "pmfs/types.h"
 
@@ -113,18 +114,6 @@ struct SpaceInfo {
   u64 inodes = 0;         ///< in use and free: as many more as the free blocks could hold
   u64 inodes_free = 0;
 };
-
-/// How stores reach the medium.
-enum class Durability : u8 {
-  kPersistent,   ///< device DAX, or a file system mounted dax: flush and fence, survives power loss
-  kVolatile,     ///< tmpfs, or forced by PMEM_IS_PMEM_FORCE=1: flush and fence, survives a killed process only
-  kFileBacked,   ///< ordinary file: msync of the touched pages, survives power loss, slow
-  kRelaxed,      ///< ordinary file, nothing until fsync, sync or close; after power loss the pool may be inconsistent
-  kPrivate,      ///< read-only open: private pages, nothing reaches the medium
-};
-
-/// A sentence for people about a mode: what it survives and what not. Static text.
-const char* describe(Durability durability);
 
 struct RegionInfo { u64 off = 0; u64 length_bytes = 0; };
 
