@@ -67,10 +67,10 @@ struct Attributes {
 /// Where an operation acts: a path, from a directory when it does not begin with '/'; or an inode itself.
 /// The path's memory must outlive the call.
 struct At {
-  At(const char* path) : path(path) {}
-  At(std::string_view path) : path(path) {}
-  At(const std::string& path) : path(path) {}
-  At(InodeNo dir, std::string_view path) : dir(dir), path(path) {}
+  At(const char* where) : path(where) {}
+  At(std::string_view where) : path(where) {}
+  At(const std::string& where) : path(where) {}
+  At(InodeNo start, std::string_view where) : dir(start), path(where) {}
   /// The inode itself, as AT_EMPTY_PATH. It must be pinned, held open, or known to be linked; kStale otherwise.
   static At inode(InodeNo ino) { At at{ino, {}}; at.self = true; return at; }
 
