@@ -67,7 +67,8 @@ void run(const std::string& pool) {
   pmfs::DirEntry entry;
   for (pmfs::u64 cookie = 0; must("read /home", home.read(cookie, entry)); cookie = entry.cookie) {
     const pmfs::Attributes about = must("stat", fs.stat(pmfs::At::inode(entry.ino), me));
-    std::printf("  %-10s mode %o, %llu bytes\n", entry.name, about.mode, static_cast<unsigned long long>(about.size_bytes));
+    std::printf("  %-10s mode %o, %llu bytes\n", entry.name, about.mode,
+                static_cast<unsigned long long>(about.size_bytes));
   }
   must("close /home", home.close());
 
