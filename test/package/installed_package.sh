@@ -54,9 +54,11 @@ fi
 printf '%s symbols\n' "$(wc -l <"$work/shown")"
 
 for kind in shared static; do
+  static=OFF
+  [ $kind = shared ] || static=ON
   step "CMake package, $kind"
   "$cmake" -S "$examples" -B "$work/cmake-$kind" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" \
-    -DCMAKE_CXX_FLAGS="$flags" -DPMFS_EXAMPLES_STATIC=$([ $kind = static ] && echo ON || echo OFF) >"$work/log" 2>&1 &&
+    -DCMAKE_CXX_FLAGS="$flags" -DPMFS_EXAMPLES_STATIC=$static >"$work/log" 2>&1 &&
     "$cmake" --build "$work/cmake-$kind" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
   run "$work/cmake-$kind/hello_file"
 done
