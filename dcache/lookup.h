@@ -1,11 +1,11 @@
 // The look-up interface: what a path resolver asks of the file system, one name and one inode at a time. `fs` implements
-// it today and its path walk is the only caller; the dentry cache will take the same interface and stand in between, so
+// it today, and its path walk is the only caller. The dentry cache will take the same interface and stand in between, so
 // that a warm look-up never reaches the directory (README.md).
 //
 //   L1  An answer is exact: it was true at some instant between call and return.
 //   L2  An answer shows nothing that is not yet durable; after a crash it cannot turn out never to have been so.
-//   L3  Answers are numbers. They keep nothing alive: between lookup() and the next call the inode may be freed, which the
-//       generation then shows.
+//   L3  Answers are numbers. They keep nothing alive: between lookup() and the next call the inode may be freed, and
+//       possibly used again, which the generation then shows.
 // Threads: every function from any thread at any time. None stores to the medium, flushes or fences.
 #pragma once
 
