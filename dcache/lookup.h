@@ -1,6 +1,6 @@
-// The look-up interface: what a path resolver asks of the file system, one name and one inode at a time. `fs` implements
-// it today, and its path walk is the only caller. The dentry cache will take the same interface and stand in between, so
-// that a warm look-up never reaches the directory (README.md).
+// The look-up interface: what a path resolver asks of the file system, one name and one inode at a time. `fs`
+// implements it, and so far its path walk is the only caller. The dentry cache will take the same interface and stand
+// in between, so that a warm look-up never reaches the directory (README.md).
 //
 //   L1  An answer is exact: it was true at some instant between call and return.
 //   L2  An answer shows nothing that is not yet durable; after a crash it cannot turn out never to have been so.
@@ -28,7 +28,7 @@ struct Permission {
   u32 mode = 0;  ///< permission, set-id and sticky bits, with S_IFMT
   u32 uid = 0;
   u32 gid = 0;
-  u64 acl = 0;   ///< reference to its access ACL; 0: none, the mode alone decides
+  u64 acl = 0;  ///< reference to its access ACL; 0: none, the mode alone decides
 };
 
 class LookupSource {

@@ -24,12 +24,18 @@ run() {
 }
 
 step "install"
-"$cmake" --install "$build" --prefix "$prefix" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
+"$cmake" --install "$build" --prefix "$prefix" >"$work/install.log" || {
+  cat "$work/install.log"
+  exit 1
+}
 pc=$(find "$prefix" -name libpmfs.pc)
 libdir=$(dirname "$(dirname "$pc")")
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 for f in "$libdir"/libpmfs.so "$libdir"/libpmfs.a "$prefix"/include/pmfs/pmfs.hpp "$prefix"/bin/pmfs; do
-  [ -e "$f" ] || { echo "not installed: $f"; exit 1; }
+  if [ ! -e "$f" ]; then
+    echo "not installed: $f"
+    exit 1
+  fi
 done
 if find "$prefix" -name '*sim*' | grep .; then
   echo "the instrumented library must not be installed"
@@ -59,7 +65,10 @@ for kind in shared static; do
   step "CMake package, $kind"
   "$cmake" -S "$examples" -B "$work/cmake-$kind" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER="$cxx" \
     -DCMAKE_CXX_FLAGS="$flags" -DPMFS_EXAMPLES_STATIC=$static >"$work/log" 2>&1 &&
-    "$cmake" --build "$work/cmake-$kind" >>"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    "$cmake" --build "$work/cmake-$kind" >>"$work/log" 2>&1 || {
+    cat "$work/log"
+    exit 1
+  }
   run "$work/cmake-$kind/hello_file"
 done
 
@@ -79,6 +88,16 @@ done
   fi
   run "$work/hello_static"
 }
+
+step "the first program in README.md, with the command that it gives"
+sed -n '/^```cpp$/,/^```$/p' "$examples/../README.md" | sed '/^```/d' >"$work/note.cc"
+(
+  cd "$work"
+  command=$(sed -n 's|^\(c++ .* -o note\) && .*|\1|p' "$examples/../README.md")
+  [ -n "$command" ]
+  eval "${command/c++/"$cxx" -Wall -Wextra -Werror $flags}"
+)
+run "$work/note"
 
 step "the tool, from where it was installed"
 env -u LD_LIBRARY_PATH "$prefix/bin/pmfs" --help >"$work/help"
