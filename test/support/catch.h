@@ -1,0 +1,8 @@
+// Catch2, whichever version is installed: Debian 12 has 2, later systems have 3.
+#pragma once
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
