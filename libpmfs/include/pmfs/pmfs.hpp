@@ -26,6 +26,8 @@
 #include "pmfs/result.h"
 #include "pmfs/types.h"
 
+#pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
+
 namespace pmfs {
 
 enum class FileType : u8 { kNone = 0, kRegular, kDirectory, kSymlink, kFifo, kCharDevice, kBlockDevice, kSocket };
@@ -372,3 +374,5 @@ Result<CheckReport> check(Filesystem& fs);
 Result<void> dump(Filesystem& fs, const std::function<void(std::string_view)>& line);
 
 }  // namespace pmfs
+
+#pragma GCC visibility pop
