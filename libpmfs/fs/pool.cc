@@ -419,6 +419,10 @@ Result<void> check_header(const PoolSource& source) {
       return fail(Errc::kPoolTruncated, "the file is shorter than the pool in it",
                   "has " + std::to_string(first.size_bytes) + " bytes, the pool in it " + std::to_string(need));
   }
+  if (header.root_off == 0) return fail(Errc::kNotFormatted, "mkfs did not finish", "it has no root object");
+  if (header.root_bytes < kRootBytes || header.root_off < header.heap_off ||
+      header.root_off - header.heap_off > header.heap_bytes)
+    return fail(Errc::kCorrupt, "the root object lies outside the pool", "its header names no possible root object");
   PMFS_ASSIGN(const bool unfinished, has_unfinished_work(source, header));
   if (unfinished) return fail(Errc::kNotFormatted, "mkfs did not finish", "libpmemobj has unfinished work in it");
   return {};
@@ -493,7 +497,7 @@ Result<Pool> Pool::open(const std::string& path, bool read_only) try {
     const Error& error = looked.error();
     return error.code == Errc::kIsDirectory ? Error{Errc::kNotAPool, error.what} : error;
   }
-  const PoolSource source = *std::move(looked);
+  const PoolSource source = std::move(looked).value();
   for (const PoolPart& part : source.parts) {
     if (part.exists) continue;
     set_error_detail(path, source.kind == PoolSource::Kind::kPoolset ? "its part is missing: " : "no such file", {},
@@ -522,11 +526,6 @@ Result<Pool> Pool::open(const std::string& path, bool read_only) try {
   if (state->pop == nullptr) {
     const int err = errno;
     return refusal(path, err);
-  }
-  if (::pmemobj_root_size(state->pop) < kRootBytes) {
-    state->close(hold);
-    set_error_detail(path, "it has no root object");
-    return Error{Errc::kNotFormatted, "mkfs did not finish"};
   }
   if (const Result<void> done = state->adopt(hold, source, before, read_only); !done.ok()) {
     state->close(hold);

@@ -35,7 +35,9 @@ constexpr std::size_t kLayoutBytes = 1024;
 constexpr std::size_t kLanesOffAt = kLayoutAt + kLayoutBytes;
 constexpr std::size_t kLanesAt = kLanesOffAt + 8;
 constexpr std::size_t kHeapOffAt = kLanesOffAt + 16;
-constexpr std::size_t kHeapBytesAt = 4096 + 2048 + 32;
+constexpr std::size_t kRootOffAt = kLayoutAt + 2048;
+constexpr std::size_t kRootBytesAt = kRootOffAt + 16;
+constexpr std::size_t kHeapBytesAt = kRootOffAt + 32;
 
 // A lane: two redo logs and an undo log, each a header of 64 bytes and then entries.
 constexpr u64 kLaneBytes = 3072;
@@ -280,6 +282,8 @@ PoolHeader parse_header(const char* header, std::size_t bytes) {
   facts.lanes = word_at(header, kLanesAt);
   facts.heap_off = word_at(header, kHeapOffAt);
   facts.heap_bytes = word_at(header, kHeapBytesAt);
+  facts.root_off = word_at(header, kRootOffAt);
+  facts.root_bytes = word_at(header, kRootBytesAt);
   constexpr u64 kBig = u64{1} << 61;  // so that no sum below overflows
   facts.plausible = facts.lanes_off >= kHeaderBytes && facts.lanes_off < kBig && facts.lanes > 0 &&
                     facts.lanes <= kLanesMax && facts.heap_off >= facts.lanes_off + facts.lanes * kLaneBytes &&

@@ -56,6 +56,8 @@ struct PoolHeader {
   u64 lanes = 0;
   u64 heap_off = 0;
   u64 heap_bytes = 0;  ///< 0: creation was interrupted
+  u64 root_off = 0;    ///< 0: there is no root object yet
+  u64 root_bytes = 0;
 };
 
 /// Reads the header of a part. A device is mapped for that, as it cannot be read.
