@@ -11,8 +11,6 @@ namespace {
 constexpr u64 kFirstGrowth = 4;   // blocks: 16 KiB
 constexpr u64 kLastGrowth = 256;  // 1 MiB
 
-bool is_live(const media::Inode& inode) { return media::low_half(inode.state_gen.get()) == media::kSlotLive; }
-
 u32 thread_index() {
   static std::atomic<u32> next{0};
   thread_local const u32 index = next.fetch_add(1, std::memory_order_relaxed);

@@ -12,8 +12,8 @@
 #include "base/fork.h"
 #include "fs/pool.h"
 #include "pmfs/result.h"
-#include "support/catch.h"
-#include "support/scratch.h"
+#include "test/support/catch.h"
+#include "test/support/scratch.h"
 
 using namespace pmfs;
 using namespace pmfs::test;

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "pmfs/result.h"
-#include "support/catch.h"
-#include "support/scratch.h"
+#include "test/support/catch.h"
+#include "test/support/scratch.h"
 
 using namespace pmfs;
 using namespace pmfs::test;
