@@ -9,7 +9,7 @@
 
 #include "commands.h"
 #include "count_bench.h"
-#include "count_trace.h"
+#include "count_steps.h"
 #include "json_out.h"
 #include "report.h"
 
@@ -17,7 +17,7 @@ namespace pmfs::tools {
 
 namespace {
 
-constexpr unsigned kTracedRuns = 3;  ///< stepping is slow, and the counts hardly vary
+constexpr unsigned kSteppedRuns = 3;  ///< stepping is slow, and the counts hardly vary
 constexpr unsigned kWarmUp = 3;
 
 struct Options {
@@ -91,7 +91,7 @@ struct ReportRow {
 };
 
 std::vector<ReportRow> report_rows(const std::vector<CaseGroup>& groups, const std::vector<Row>& counted,
-                                   const std::vector<TracedRow>& traced) {
+                                   const std::vector<SteppedRow>& stepped) {
   std::vector<ReportRow> out;
   std::size_t index = 0;
   for (const CaseGroup& group : groups) {
@@ -100,8 +100,8 @@ std::vector<ReportRow> report_rows(const std::vector<CaseGroup>& groups, const s
       ReportRow line{item.op, item.variant, row.run.size(), spread(row, &Cost::fences), spread(row, &Cost::flushes),
                      spread(row, &Cost::lines), {}, {}};
       if (counting_pmemobj()) line.pmemobj = spread(row, &Cost::pmemobj);
-      if (index < traced.size() && !traced[index].run.empty()) {
-        line.sfence = spread(less(traced[index].run, traced[index].baseline));
+      if (index < stepped.size() && !stepped[index].run.empty()) {
+        line.sfence = spread(less(stepped[index].run, stepped[index].baseline));
       }
       out.push_back(std::move(line));
       ++index;
@@ -165,24 +165,19 @@ void print_object(const std::vector<ReportRow>& rows, const std::string& why_no_
 
 int count(const Options& options) {
   const std::vector<CaseGroup> groups = all_cases();
-  std::string why_no_sfence = "not asked for (--no-sfence)";
+  std::string why_no_sfence = options.no_sfence ? "not asked for (--no-sfence)" : "";
   std::vector<Row> counted;
-  std::vector<TracedRow> traced;
+  std::vector<SteppedRow> stepped;
   try {
-    // The child is forked before a pool is opened here, and runs when the one here is closed again.
-    std::unique_ptr<SfenceTracer> tracer;
-    if (!options.no_sfence) tracer = std::make_unique<SfenceTracer>(groups, kTracedRuns, kWarmUp);
+    // First, because its process is forked before a pool is opened here.
+    if (!options.no_sfence) stepped = count_sfences(groups, kSteppedRuns, kWarmUp, why_no_sfence);
     CountingMeter meter(counted);
     run_cases(groups, options.runs, kWarmUp, meter);
-    if (tracer) {
-      traced = tracer->finish();
-      why_no_sfence = tracer->why();
-    }
   } catch (const std::runtime_error& error) {
     report_text("count", error.what());
     return kExitFailure;
   }
-  const std::vector<ReportRow> rows = report_rows(groups, counted, traced);
+  const std::vector<ReportRow> rows = report_rows(groups, counted, stepped);
   if (options.json) {
     print_object(rows, why_no_sfence);
   } else {

@@ -1,8 +1,8 @@
 // Counting what one call costs: the bench that the cases of `pmfs count` run on.
 //
 // A case is one kind of call in one situation. It is prepared, run and tidied many times; only the run is measured. There
-// are two meters: one reads the library's counters around the call; the other, in a traced child process, lets the tracer
-// single-step the call and count the `sfence` instructions it executes (count_trace.h).
+// are two meters: one reads the library's counters around the call; the other single-steps the call and counts the `sfence`
+// instructions it executes (count_steps.h).
 //   Nothing here looks at a clock, so the figures do not depend on the machine or its load.
 #pragma once
 
