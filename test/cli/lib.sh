@@ -14,10 +14,10 @@ cleanup() {
   rm -rf "$work"
 }
 
-failures=0
+# Counted in a file, because a test may fail in a subshell.
 fail() {
   echo "FAIL: $*" >&2
-  failures=$((failures + 1))
+  echo "$*" >>"$work/failures"
 }
 
 # expect CODE COMMAND...: runs it; what it wrote is in $work/out and $work/err.
@@ -48,7 +48,7 @@ skip() {
 }
 
 finish() {
-  [ "$failures" -eq 0 ] || { echo "$failures failure(s)" >&2; exit 1; }
+  [ ! -e "$work/failures" ] || { echo "$(wc -l <"$work/failures") failure(s)" >&2; exit 1; }
   echo "ok"
   exit 0
 }
