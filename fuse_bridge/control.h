@@ -6,6 +6,9 @@
 
 #include <sys/ioctl.h>
 
+#include <cstddef>
+#include <iterator>
+
 #include "pmfs/types.h"
 
 namespace pmfs::bridge {
@@ -15,10 +18,14 @@ enum class Request : u8 {
   kLookup = 0, kForget, kGetattr, kSetattr, kReadlink, kMknod, kMkdir, kUnlink, kRmdir, kSymlink, kRename, kLink,
   kOpen, kCreate, kRead, kWrite, kFsync, kOpendir, kReaddir, kReaddirplus, kReleasedir, kFsyncdir, kStatfs, kIoctl,
 };
-inline constexpr std::size_t kRequestKinds = 24;
 
-/// The name of a request, as in "LOOKUP".
-const char* name_of(Request request);
+/// Their names, by Request.
+inline constexpr const char* kRequestNames[] = {
+    "LOOKUP", "FORGET", "GETATTR", "SETATTR", "READLINK", "MKNOD",   "MKDIR",   "UNLINK",      "RMDIR",      "SYMLINK",  "RENAME", "LINK",
+    "OPEN",   "CREATE", "READ",    "WRITE",   "FSYNC",    "OPENDIR", "READDIR", "READDIRPLUS", "RELEASEDIR", "FSYNCDIR", "STATFS", "IOCTL",
+};
+inline constexpr std::size_t kRequestKinds = std::size(kRequestNames);
+static_assert(kRequestKinds == static_cast<std::size_t>(Request::kIoctl) + 1);
 
 /// Who serves this mount. The process may be waited for (pidfd_open) by who lives in the same process namespace.
 struct ServerReply {

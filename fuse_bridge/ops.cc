@@ -17,13 +17,6 @@ namespace pmfs::bridge {
 
 // --- The state behind the handlers ----------------------------------------------------------------------------------------
 
-const char* name_of(Request request) {
-  static constexpr std::array<const char*, kRequestKinds> kNames{
-      "LOOKUP",  "FORGET", "GETATTR", "SETATTR", "READLINK", "MKNOD",   "MKDIR",   "UNLINK",      "RMDIR",      "SYMLINK",  "RENAME", "LINK",
-      "OPEN",    "CREATE", "READ",    "WRITE",   "FSYNC",    "OPENDIR", "READDIR", "READDIRPLUS", "RELEASEDIR", "FSYNCDIR", "STATFS", "IOCTL"};
-  return kNames[static_cast<std::size_t>(request)];
-}
-
 CountsReply Bridge::counts() const {
   CountsReply reply;
   reply.kinds = kRequestKinds;
@@ -441,7 +434,7 @@ void on_opendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) noexcept {
     if (!dir.ok()) return reply_error(req, dir.error());
     DirStream* const stream = bridge.keep(std::move(*dir));
     fi->fh = reinterpret_cast<u64>(stream);
-    if (fuse_reply_open(req, fi) != 0) bridge.release(stream);
+    if (fuse_reply_open(req, fi) != 0) bridge.release(stream);  // no RELEASEDIR will come
   });
 }
 
@@ -526,24 +519,27 @@ class Listing {
   std::vector<InodeNo> pinned_;  ///< one look-up count each, ours until the answer is sent
 };
 
-void list(Bridge& bridge, fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi,
-          bool (Listing::*add)(const DirEntry&)) {
-  DirStream& stream = *stream_of(fi);
+using AddEntry = bool (Listing::*)(const DirEntry&);
+
+/// Adds entries behind `cookie` until there is no room or no entry left.
+Result<void> fill(Listing& listing, DirStream& stream, u64 cookie, AddEntry add) {
   const std::lock_guard guard(stream.lock);
-  Listing listing(bridge, req, ino_of(ino), size);
-  u64 cookie = static_cast<u64>(off);
   if (cookie == 0) stream.dir.rewind();
   DirEntry entry;
   for (;;) {
     const Result<bool> more = stream.dir.read(cookie, entry);
-    if (!more.ok()) {
-      if (listing.empty()) return reply_error(req, more.error());
-      break;  // what was found first; the next request meets the error again
-    }
-    if (!*more || !(listing.*add)(entry)) break;
+    if (!more.ok()) return more.error();
+    if (!*more || !(listing.*add)(entry)) return {};
     cookie = entry.cookie;
   }
-  listing.send();
+}
+
+void list(Bridge& bridge, fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi, AddEntry add) {
+  Listing listing(bridge, req, ino_of(ino), size);
+  const Result<void> filled = fill(listing, *stream_of(fi), static_cast<u64>(off), add);
+  // From the reply on the kernel may release the stream: it must not be touched any more.
+  if (!filled.ok() && listing.empty()) return reply_error(req, filled.error());
+  listing.send();  // what was found before an error first; the next request meets the error again
 }
 
 void on_readdir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi) noexcept {

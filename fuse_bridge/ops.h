@@ -33,6 +33,7 @@
 namespace pmfs::bridge {
 
 /// An open directory. The kernel reads one stream from one thread at a time; the lock makes that our own promise.
+/// It is not held across a reply: the kernel may answer that with RELEASEDIR, and the stream is gone.
 struct DirStream {
   explicit DirStream(Dir opened) : dir(std::move(opened)) {}
   std::mutex lock;

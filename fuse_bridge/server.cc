@@ -165,7 +165,7 @@ std::string success_line(const MountOptions& options, const PoolInfo& info) {
 void print_counts(const Bridge& bridge) {
   const CountsReply counts = bridge.counts();
   for (std::size_t i = 0; i < kRequestKinds; ++i)
-    std::printf("%-12s %llu\n", name_of(static_cast<Request>(i)), static_cast<unsigned long long>(counts.counts[i]));
+    std::printf("%-12s %llu\n", kRequestNames[i], static_cast<unsigned long long>(counts.counts[i]));
   std::fflush(stdout);
 }
 
