@@ -26,6 +26,8 @@
 #include "pmfs/result.h"
 #include "pmfs/types.h"
 
+#pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
+
 namespace pmfs {
 
 enum class FileType : u8 { kNone = 0, kRegular, kDirectory, kSymlink, kFifo, kCharDevice, kBlockDevice, kSocket };
@@ -196,10 +198,11 @@ class File {
 
  private:
   friend class Filesystem;
-  File(std::shared_ptr<class FilesystemImpl> fs, InodeNo ino, int flags);
+  File(std::shared_ptr<class FilesystemImpl> fs, InodeNo ino, int flags, u32 uid);
   std::shared_ptr<class FilesystemImpl> fs_;
   InodeNo ino_{};
   int flags_ = 0;
+  u32 uid_ = 0;  // who opened it: decides whether writing takes set-id bits away
 };
 
 /// An open directory stream. Move-only; pins its inode. One thread at a time per stream.
@@ -335,6 +338,7 @@ class Filesystem {
  private:
   friend Result<struct CheckReport> check(Filesystem& fs);
   friend Result<void> dump(Filesystem& fs, const std::function<void(std::string_view)>& line);
+  friend Result<Filesystem> open_memory(struct Memory memory, PoolOff locator_off, const OpenOptions& options);
   explicit Filesystem(std::shared_ptr<FilesystemImpl> impl);
   std::shared_ptr<FilesystemImpl> impl_;
 };
@@ -370,3 +374,5 @@ Result<CheckReport> check(Filesystem& fs);
 Result<void> dump(Filesystem& fs, const std::function<void(std::string_view)>& line);
 
 }  // namespace pmfs
+
+#pragma GCC visibility pop

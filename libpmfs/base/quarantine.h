@@ -1,0 +1,59 @@
+// Where freed blocks and inode slots wait until nothing can want them back.
+//
+// What it owns: the freed things of commits whose bump is not known to be durable. If they were reused before, a crash
+// could undo the freeing change, and its owner would come back with somebody else's contents (R4).
+//   Q1  What is handed to release was freed by a retired commit.
+//   Q2  What open handles and pins hold is not here yet: it is added when the last of them goes.
+//   Q3  drain() costs one fence and is called with no lock held.
+// No grace period is waited for: in this version every reader of a block holds its inode's lock, so the freeing commit
+// itself waited for it. (Readers without locks come with the directory index; the wait belongs in collect().)
+// Thread rules: all functions from any thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "base/block_source.h"
+#include "base/lane.h"
+
+namespace pmfs {
+
+/// What one commit freed.
+struct Freed {
+  ChangeMark by;
+  std::vector<BlockRun> blocks;
+  std::vector<u64> slots;
+  bool empty() const { return blocks.empty() && slots.empty(); }
+};
+
+class Quarantine {
+ public:
+  /// @param release  gets what may be reused; called without this object's lock.
+  Quarantine(Lanes& lanes, Persist& persist, std::function<void(const Freed&)> release)
+      : lanes_(lanes), persist_(persist), release_(std::move(release)) {}
+
+  void add(Freed freed);
+  /// Releases what is retired already. No flush, no fence.
+  void collect();
+  /// Makes everything here retired, at the cost of one fence, and releases it. Returns whether anything was.
+  bool drain();
+  /// Blocks waiting here: they count as free, one fence yields them.
+  u64 blocks() const { return blocks_.load(std::memory_order_relaxed); }
+  u64 slots() const { return slots_.load(std::memory_order_relaxed); }
+  /// How many freed sets wait.
+  u64 size() const { return size_.load(std::memory_order_relaxed); }
+
+ private:
+  Lanes& lanes_;
+  Persist& persist_;
+  std::function<void(const Freed&)> release_;
+  std::mutex mutex_;
+  std::deque<Freed> waiting_;
+  std::atomic<u64> blocks_{0};
+  std::atomic<u64> slots_{0};
+  std::atomic<u64> size_{0};
+};
+
+}  // namespace pmfs
