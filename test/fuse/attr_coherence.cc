@@ -91,7 +91,8 @@ int main(int argc, char** argv) {
 
   step("link", {top, a, b}, [&] { require(link(a.c_str(), b.c_str()) == 0, "link"); });
   require(links(a) == 2 && links(b) == 2, "two links after link()");
-  step("link elsewhere", {top, d1, a, b, d1 + "/a"}, [&] { require(link(a.c_str(), (d1 + "/a").c_str()) == 0, "link"); });
+  step("link elsewhere", {top, d1, a, b, d1 + "/a"},
+       [&] { require(link(a.c_str(), (d1 + "/a").c_str()) == 0, "link"); });
   require(links(b) == 3, "three links");
 
   struct statx before = look(a, AT_STATX_SYNC_AS_STAT);
@@ -104,10 +105,12 @@ int main(int argc, char** argv) {
   step("rename over one of two names", {top, a, d1, d1 + "/a", c},
        [&] { require(::rename(c.c_str(), (d1 + "/a").c_str()) == 0, "rename"); });
   require(links(a) == 1, "one link after another name was renamed over");
-  require(later(look(a, AT_STATX_SYNC_AS_STAT).stx_ctime, before.stx_ctime), "rename() over another name changes ctime");
+  require(later(look(a, AT_STATX_SYNC_AS_STAT).stx_ctime, before.stx_ctime),
+          "rename() over another name changes ctime");
 
   require(link(a.c_str(), b.c_str()) == 0, "link");
-  step("rename to another name of the same file", {top, a, b}, [&] { require(::rename(a.c_str(), b.c_str()) == 0, "rename"); });
+  step("rename to another name of the same file", {top, a, b},
+       [&] { require(::rename(a.c_str(), b.c_str()) == 0, "rename"); });
   require(links(a) == 2, "rename() between two names of a file does nothing");
 
   step("exchange of a file and a directory", {top, d1, d2, a, d1 + "/a", d2 + "/x"}, [&] {
@@ -141,7 +144,8 @@ int main(int argc, char** argv) {
   });
   through("chmod", [&] { require(chmod(b.c_str(), 0640) == 0, "chmod"); });
   through("chown", [&] { require(chown(b.c_str(), 1, 2) == 0 || geteuid() != 0, "chown"); });
-  through("chown of a set-id file", [&] { require(chmod(b.c_str(), 06755) == 0 && chown(b.c_str(), 3, 4) == 0, "chown"); });
+  through("chown of a set-id file",
+          [&] { require(chmod(b.c_str(), 06755) == 0 && chown(b.c_str(), 3, 4) == 0, "chown"); });
   require((look(a, AT_STATX_SYNC_AS_STAT).stx_mode & 06000) == 0, "chown() takes the set-id bits");
   through("utimensat", [&] {
     const timespec times[2] = {{1234567890, 123456789}, {987654321, 987654321}};
@@ -178,7 +182,8 @@ int main(int argc, char** argv) {
   step("mknod", {top, a}, [&] { require(mkfifo(a.c_str(), 0644) == 0, "mkfifo"); });
   step("rename over a symlink", {top, a, c}, [&] { require(::rename(a.c_str(), c.c_str()) == 0, "rename"); });
   require(unlink((d2 + "/x").c_str()) == 0, "unlink");
-  step("a directory over an empty directory", {top, d1, d2}, [&] { require(::rename(d1.c_str(), d2.c_str()) == 0, "rename"); });
+  step("a directory over an empty directory", {top, d1, d2},
+       [&] { require(::rename(d1.c_str(), d2.c_str()) == 0, "rename"); });
   require(links(top) == 3, "one subdirectory is left");
 
   std::printf("attr_coherence: %d not so\n", failures);

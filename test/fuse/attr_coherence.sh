@@ -1,6 +1,6 @@
 #!/bin/bash
 # Attributes that are cached for ever are right after every call; see attr_coherence.cc. The same with short timeouts.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib.sh"
 : "${COHERENCE:?the path of the attr_coherence program}"
 
 make_pool 64M

@@ -2,7 +2,7 @@
 # The server is killed at random points under load. Each time the pool checks clean as it lies, after recovery and
 # after more work, and everything whose call had returned is there.
 # PMFS_KILL_ROUNDS (5), PMFS_SEED: the same seed gives the same pauses, not the same interleaving.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib.sh"
 
 rounds=${PMFS_KILL_ROUNDS:-5}
 seed=${PMFS_SEED:-$(date +%s)}

@@ -1,12 +1,12 @@
 #!/bin/bash
 # Every ordinary operation on a mount, seen again after a remount.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib.sh"
 
 make_pool
 mount_pool
 grep -q "$POOL is mounted on $MNT" "$WORK/mount.out" || die "mount says: $(cat "$WORK/mount.out")"
 grep -q " $MNT rw,nosuid,nodev.* fuse.pmfs $POOL .*default_permissions" /proc/self/mountinfo || die "the table of mounts"
-cd "$MNT"
+cd "$MNT" || die "cd"
 
 # Files.
 echo one >file
@@ -138,7 +138,7 @@ cd /
 unmount_pool
 check_pool
 mount_pool
-cd "$MNT"
+cd "$MNT" || die "cd"
 describe | diff "$WORK/described" - || die "after a remount"
 same "$("$PROBE" open_handle . "$file_handle")" a "a file by its handle, after a remount"
 same "$("$PROBE" open_handle . "$dir_handle")" "a directory" "a directory by its handle, after a remount"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What goes wrong is said, with the right exit code, and leaves nothing behind; what is left behind is cleared.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib.sh"
 
 # code EXPECTED COMMAND...: as refused(), with the exit code.
 code() {
@@ -46,7 +46,7 @@ code 32 "No such file" "$PMFS" umount "$WORK/no-directory"
 code 32 "not a pmfs mount" "$PMFS" umount /proc
 (
   mount_pool
-  cd "$MNT"
+  cd "$MNT" || die "cd"
   server=$("$PROBE" server .)
   "$PMFS" umount -l "$MNT" || die "umount -l of a busy mount"
   ! grep -q " $MNT " /proc/self/mountinfo || die "still in the table of mounts"

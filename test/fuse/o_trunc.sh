@@ -1,11 +1,11 @@
 #!/bin/bash
 # O_TRUNC is not lost though the kernel no longer sends OPEN: a shorter file over a longer one has no old tail, neither in
 # the page cache nor in the pool.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib.sh"
 
 make_pool 128M
 mount_pool
-cd "$MNT"
+cd "$MNT" || die "cd"
 
 head -c 300000 /dev/zero | tr '\0' L >file
 cat file >/dev/null # the kernel learns that OPEN is not answered, if it does not know yet

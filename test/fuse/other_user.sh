@@ -1,11 +1,11 @@
 #!/bin/bash
 # Permissions hold for other users, with names and attributes that the kernel has cached for root.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib.sh"
 
 command -v setpriv >/dev/null || skip "no setpriv"
 make_pool 64M
 mount_pool
-cd "$MNT"
+cd "$MNT" || die "cd"
 denied() { refused "Permission denied|Operation not permitted" as_nobody "$@"; }
 granted() { as_nobody "$@" >"$WORK/granted.out" 2>&1 || die "nobody is denied '$*': $(cat "$WORK/granted.out")"; }
 

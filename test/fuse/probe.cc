@@ -161,7 +161,8 @@ int unlinked(const char* file) {
   if (mkdir(dir.c_str(), 0755) != 0) die("mkdir");
   const int dir_fd = open_or_die(dir.c_str(), O_RDONLY | O_DIRECTORY);
   if (rmdir(dir.c_str()) != 0) die("rmdir");
-  require(openat(dir_fd, "x", O_CREAT | O_WRONLY | O_CLOEXEC, 0644) < 0 && errno == ENOENT, "no create in a dead directory");
+  require(openat(dir_fd, "x", O_CREAT | O_WRONLY | O_CLOEXEC, 0644) < 0 && errno == ENOENT,
+          "no create in a dead directory");
   return 0;
 }
 
@@ -230,8 +231,10 @@ int open_handle(const char* dir, const std::string& text) {
   }
   struct stat st {};
   if (fstat(fd, &st) != 0) die("fstat");
-  if (S_ISDIR(st.st_mode)) std::printf("a directory\n");
-  else std::fputs(contents(fd).c_str(), stdout);
+  if (S_ISDIR(st.st_mode))
+    std::printf("a directory\n");
+  else
+    std::fputs(contents(fd).c_str(), stdout);
   return 0;
 }
 

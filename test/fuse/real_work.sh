@@ -1,6 +1,6 @@
 #!/bin/bash
 # Real trees and real programs: copied, compared, cloned, and all of it again after a remount.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib.sh"
 
 make_pool 2G
 mount_pool
@@ -42,7 +42,7 @@ for tree in /usr/include /usr/share/doc; do
 done
 same_attributes
 [ -z "$repository" ] || git -C "$MNT/clone" fsck --strict --no-progress || die "git fsck after a remount"
-rm -rf "$MNT"/*
+find "$MNT" -mindepth 1 -delete
 same "$(ls -A "$MNT")" "" "everything removed"
 unmount_pool
 check_pool

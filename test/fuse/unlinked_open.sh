@@ -1,6 +1,6 @@
 #!/bin/bash
 # A file without names lives as long as somebody has it open, and not longer: not after a close, not after a crash.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/lib.sh"
 
 make_pool 128M
 mount_pool

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by every mount test. Gives each a pool and a mount point of its own, and clears both away however it ends.
 # Needs: PMFS and PROBE, paths of the programs. Gives: WORK, POOL, MNT and the functions below.
 set -euo pipefail
@@ -17,6 +18,7 @@ die() {
 [ -c /dev/fuse ] && { : <>/dev/fuse; } 2>/dev/null || skip "no /dev/fuse"
 [ "$(id -u)" = 0 ] || skip "not root"
 
+# shellcheck disable=SC2034  # for the scripts
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 WORK=$(mktemp -d "${PMFS_TEST_DIR:-/dev/shm}/pmfs-fuse.XXXXXX")
 chmod 755 "$WORK"
