@@ -27,7 +27,7 @@ using pmfs::test::must;
 
 namespace {
 
-// --- Format version 1, as released ---------------------------------------------------------------------------------------
+// --- Format version 1, as released -----------------------------------------------------------------------------------
 
 struct Member {
   const char* in;
@@ -130,7 +130,7 @@ const std::vector<Member>& members_v1() {
   return all;
 }
 
-// --- Memory to work on ---------------------------------------------------------------------------------------------------
+// --- Memory to work on -----------------------------------------------------------------------------------------------
 
 struct PlainMemory {
   explicit PlainMemory(u64 blocks)
@@ -415,7 +415,7 @@ TEST_CASE("file map: root words and nodes decode to what they encode", "[fs]") {
     CHECK(plain.half(node + 4) == (1 | 2 << 16));
     CHECK(plain.word(node + 32) == 0);
     CHECK(plain.word(node + 48) == u64{2 * 254} << 24);
-    for (const u64 child : {plain.word(node + 40), plain.word(node + 56)}) CHECK(plain.half(child * 4096) == 0x50414d46);
+    for (const u64 at : {node + 40, node + 56}) CHECK(plain.half(plain.word(at) * 4096) == 0x50414d46);
     CHECK(must(maps.find(root, 2 * 254)).block == 100 + 2 * 254);
   }
   SECTION("what no root word is, is refused") {
@@ -479,7 +479,7 @@ TEST_CASE("directory leaf: hash, header and entry lie where FORMAT.md says", "[h
   CHECK(std::memcmp(plain.bytes.get() + 4096 + 272, "a name\0\0", 8) == 0);
 }
 
-// --- FORMAT.md -------------------------------------------------------------------------------------------------------------
+// --- FORMAT.md -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("FORMAT.md has a row with place and size for every member", "[fs]") {
   const std::string text = text_of("libpmfs/FORMAT.md");
@@ -488,8 +488,9 @@ TEST_CASE("FORMAT.md has a row with place and size for every member", "[fs]") {
     const std::size_t from = text.find("`media::" + std::string(member.in) + "`, ");
     REQUIRE(from != std::string::npos);
     const std::size_t to = std::min(text.find("`media::", from + 1), text.find("\n## ", from));
-    const std::string row = "| " + std::to_string(member.off) + " | " + std::to_string(member.bytes) + " | `" + member.name + "` |";
-    CHECK(text.substr(from, to - from).find(row) != std::string::npos);
+    std::ostringstream row;
+    row << "| " << member.off << " | " << member.bytes << " | `" << member.name << "` |";
+    CHECK(text.substr(from, to - from).find(row.str()) != std::string::npos);
   }
 }
 
