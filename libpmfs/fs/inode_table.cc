@@ -114,6 +114,7 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
     if (!slot.has_value()) {
       if (!growth.owns_lock()) {  // look again under the lock: another thread may have grown the file meanwhile
         growth = std::unique_lock(grow_mutex_);
+        quarantine_->collect();  // and freed slots may have become usable
         continue;
       }
       const u64 first = slots();
