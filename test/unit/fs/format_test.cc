@@ -1,5 +1,5 @@
 // The layout lock of format version 1: every size and offset once more, without a look at the headers' own asserts, so
-// that a change of the format by accident does not pass; and FORMAT.md against both.
+// that a change of the format by accident does not pass; and FORMAT.md against both. Also the ORDER tables of DESIGN.md.
 #include <array>
 #include <cstddef>
 #include <cstdlib>
@@ -514,4 +514,14 @@ TEST_CASE("the format headers have no struct and no member that version 1 does n
     }
   }
   CHECK(found == known.size());
+}
+
+TEST_CASE("DESIGN.md: the ORDER tables have every tag with the reason that the header gives", "[base]") {
+  const std::string text = text_of("libpmfs/DESIGN.md");
+  for (unsigned i = 0; i < kOrderCount; ++i) {
+    const auto why = static_cast<Order>(i);
+    const std::string row = std::string("| `") + order_name(why) + "` | " + order_reason(why) + " |";
+    INFO(row);
+    CHECK(text.find(row) != std::string::npos);
+  }
 }
