@@ -1,5 +1,5 @@
 // The layout lock of format version 1: every size and offset once more, without a look at the headers' own asserts, so
-// that a change of the format by accident does not pass; and FORMAT.md against both. Also the ORDER tables of DESIGN.md.
+// that a change of the format by accident does not pass; FORMAT.md against both; and the ORDER tables of DESIGN.md.
 #include <array>
 #include <cstddef>
 #include <cstdlib>
