@@ -255,7 +255,7 @@ TEST_CASE("format 1: mkfs puts everything where FORMAT.md says", "[fs]") {
   CHECK(plain.word(kBase) == 0x0031303073666d70);
   CHECK(plain.half(kBase + 8) == 1);
   CHECK(plain.half(kBase + 12) == 4096);
-  for (const u64 mask : {16, 24, 32}) CHECK(plain.word(kBase + mask) == 0);
+  for (const u64 mask : {u64{16}, u64{24}, u64{32}}) CHECK(plain.word(kBase + mask) == 0);
   CHECK(plain.word(kBase + 40) == 0x0746050403020100);  // RFC 4122: version 4 in the high half of byte 6,
   CHECK(plain.word(kBase + 48) == 0x0f0e0d0c0b0a0988);  // variant 1 in the top bits of byte 8
   CHECK(std::string(reinterpret_cast<const char*>(plain.bytes.get()) + kBase + 64) == "a label");
@@ -286,7 +286,7 @@ TEST_CASE("format 1: mkfs puts everything where FORMAT.md says", "[fs]") {
 TEST_CASE("record: meta keeps target, length and kind apart", "[base]") {
   const u64 highest = (u64{1} << 48) - 8;
   for (const u64 target : {u64{0}, u64{8}, u64{4096}, highest}) {
-    for (const u64 length : {0, 1, 3, 8, 48}) {
+    for (const u64 length : {u64{0}, u64{1}, u64{3}, u64{8}, u64{48}}) {
       for (const u8 kind : {media::kRecordRange, media::kRecordPairs, media::kRecordLast}) {
         const u64 meta = media::record_meta(target, length, kind);
         CHECK(meta == (target | length << 48 | u64{kind} << 56));
