@@ -212,7 +212,7 @@ order_tags() {
   done | sed 's/^/order-tags: /'
 }
 
-scripts_sound() {
+scripts() {
   local f
   for f in "${shell[@]}"; do
     bash -n "$f" 2>/dev/null || broken scripts "does not parse" <<<"$f"
@@ -223,18 +223,10 @@ scripts_sound() {
   fi
 }
 
-found=$(
-  top_level
-  include_direction
-  one_door
-  quiet_library
-  line_form
-  all_built
-  on_media
-  no_leftovers
-  order_tags
-  scripts_sound
-)
+# Each rule's function is named as the rule. TIDY_ONLY: one rule alone, for tidy_can_fail.sh.
+rules=(top_level include_direction one_door quiet_library line_form all_built on_media no_leftovers order_tags scripts)
+[ -z "${TIDY_ONLY:-}" ] || rules=("${TIDY_ONLY//-/_}")
+found=$(for rule in "${rules[@]}"; do "$rule"; done)
 if [ -n "$found" ]; then
   printf '%s\n' "$found"
   printf 'tidy: %s breaks of the rules\n' "$(wc -l <<<"$found")"
