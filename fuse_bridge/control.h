@@ -6,32 +6,62 @@
 
 #include <sys/ioctl.h>
 
+#include <cstddef>
+#include <iterator>
+
 #include "pmfs/types.h"
 
 namespace pmfs::bridge {
 
 /// The requests that the bridge answers, in the order in which they are counted. New ones are appended.
 enum class Request : u8 {
-  kLookup = 0, kForget, kGetattr, kSetattr, kReadlink, kMknod, kMkdir, kUnlink, kRmdir, kSymlink, kRename, kLink,
-  kOpen, kCreate, kRead, kWrite, kFsync, kOpendir, kReaddir, kReaddirplus, kReleasedir, kFsyncdir, kStatfs, kIoctl,
+  kLookup = 0,
+  kForget,
+  kGetattr,
+  kSetattr,
+  kReadlink,
+  kMknod,
+  kMkdir,
+  kUnlink,
+  kRmdir,
+  kSymlink,
+  kRename,
+  kLink,
+  kOpen,
+  kCreate,
+  kRead,
+  kWrite,
+  kFsync,
+  kOpendir,
+  kReaddir,
+  kReaddirplus,
+  kReleasedir,
+  kFsyncdir,
+  kStatfs,
+  kIoctl,
 };
-inline constexpr std::size_t kRequestKinds = 24;
 
-/// The name of a request, as in "LOOKUP".
-const char* name_of(Request request);
+/// Their names, by Request.
+inline constexpr const char* kRequestNames[] = {
+    "LOOKUP", "FORGET",  "GETATTR", "SETATTR",     "READLINK",   "MKNOD",    "MKDIR",  "UNLINK",
+    "RMDIR",  "SYMLINK", "RENAME",  "LINK",        "OPEN",       "CREATE",   "READ",   "WRITE",
+    "FSYNC",  "OPENDIR", "READDIR", "READDIRPLUS", "RELEASEDIR", "FSYNCDIR", "STATFS", "IOCTL",
+};
+inline constexpr std::size_t kRequestKinds = std::size(kRequestNames);
+static_assert(kRequestKinds == static_cast<std::size_t>(Request::kIoctl) + 1);
 
 /// Who serves this mount. The process may be waited for (pidfd_open) by who lives in the same process namespace.
 struct ServerReply {
-  u32 pid = 0;               ///< in the server's own namespace
-  u32 reserved = 0;          ///< zero
-  u64 pid_namespace = 0;     ///< inode number of the server's /proc/self/ns/pid
+  u32 pid = 0;            ///< in the server's own namespace
+  u32 reserved = 0;       ///< zero
+  u64 pid_namespace = 0;  ///< inode number of the server's /proc/self/ns/pid
 };
 static_assert(sizeof(ServerReply) == 16);
 
 /// How many requests of each kind were answered since the mount.
 struct CountsReply {
-  u64 kinds = 0;             ///< how many of `counts` are in use
-  u64 counts[63] = {};       ///< by Request
+  u64 kinds = 0;        ///< how many of `counts` are in use
+  u64 counts[63] = {};  ///< by Request
 };
 static_assert(sizeof(CountsReply) == 512);
 

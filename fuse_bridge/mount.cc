@@ -123,7 +123,8 @@ int await_server(pid_t server, int pipe_fd) {
   }
   if (!message.empty()) return fail(message[0], message.substr(1));
   if (WIFSIGNALED(status))
-    return fail(kExitMount, "the server was killed before the mount was ready: " + std::string(strsignal(WTERMSIG(status))));
+    return fail(kExitMount,
+                "the server was killed before the mount was ready: " + std::string(strsignal(WTERMSIG(status))));
   return fail(kExitMount, "the server ended before the mount was ready");
 }
 

@@ -3,8 +3,8 @@
 // It owns the server process: fork first, then open (which recovers), mount, serve, unmount, close. Messages go to
 // stdout and stderr of the process that asked.
 //   M1  Nothing forks while a pool is open, but libfuse where it must start fusermount3 (mounts by a user).
-//   M2  The starting process ends when INIT was served or when that has become impossible, and its exit code says which.
-//   M3  unmount() returns when the server has ended, so the pool can be opened at once.
+//   M2  The starting process ends when INIT was served or when that has become impossible, and its exit code says
+//   which. M3  unmount() returns when the server has ended, so the pool can be opened at once.
 // Threads: call these from a process with one thread; they belong to a command, not to a library user.
 #pragma once
 
@@ -50,7 +50,8 @@ struct MountOptions {
 std::string parse_mount_options(std::string_view list, MountOptions& options);
 
 /// Mounts options.pool at options.dir and, unless in the foreground, returns when it is served.
-/// @return  kExitOk, kExitUsage (an option that only root may give), kExitMount (everything else); the reason was printed.
+/// @return  kExitOk, kExitUsage (an option that only root may give), kExitMount (everything else); the reason was
+/// printed.
 int mount_pool(const MountOptions& options);
 
 /// Unmounts a pmfs and waits until its server has closed the pool.

@@ -17,8 +17,9 @@ using Text = std::string_view;
 /// For mount(8), systemd and their kin; nothing to do here. What needs no doing is here too: every change is durable
 /// when its call returns, so `sync` and `dirsync` hold anyway.
 bool is_for_others(Text option) {
-  static constexpr std::array<Text, 13> kSwallowed{"defaults", "auto",   "noauto",  "user",  "nouser", "users",  "owner",
-                                                   "group",    "nofail", "_netdev", "async", "sync",   "dirsync"};
+  static constexpr std::array<Text, 13> kSwallowed{"defaults", "auto",  "noauto", "user",   "nouser",
+                                                   "users",    "owner", "group",  "nofail", "_netdev",
+                                                   "async",    "sync",  "dirsync"};
   for (const Text known : kSwallowed) {
     if (option == known) return true;
   }
@@ -43,20 +44,32 @@ std::string parse_one(Text option, MountOptions& options) {
   const Text key = option.substr(0, equals);
   const std::string value(equals == Text::npos ? Text{} : option.substr(equals + 1));
 
-  if (option == "ro") options.read_only = true;
-  else if (option == "rw") options.read_only = false;
-  else if (option == "noatime") options.atime = OpenOptions::Atime::kNone;
-  else if (option == "relatime" || option == "atime") options.atime = OpenOptions::Atime::kRelative;
-  else if (option == "strictatime") return "option 'strictatime': the kernel serves cached reads itself and reports no access; use relatime or noatime";
-  else if (option == "allow_other") options.allow_other = true;
-  else if (option == "suid") options.suid = true;
-  else if (option == "nosuid") options.suid = false;
-  else if (option == "dev") options.dev = true;
-  else if (option == "nodev") options.dev = false;
-  else if (option == "exec") options.exec = true;
-  else if (option == "noexec") options.exec = false;
+  if (option == "ro")
+    options.read_only = true;
+  else if (option == "rw")
+    options.read_only = false;
+  else if (option == "noatime")
+    options.atime = OpenOptions::Atime::kNone;
+  else if (option == "relatime" || option == "atime")
+    options.atime = OpenOptions::Atime::kRelative;
+  else if (option == "strictatime")
+    return "option 'strictatime': the kernel serves cached reads itself and reports no access; use relatime or noatime";
+  else if (option == "allow_other")
+    options.allow_other = true;
+  else if (option == "suid")
+    options.suid = true;
+  else if (option == "nosuid")
+    options.suid = false;
+  else if (option == "dev")
+    options.dev = true;
+  else if (option == "nodev")
+    options.dev = false;
+  else if (option == "exec")
+    options.exec = true;
+  else if (option == "noexec")
+    options.exec = false;
   else if (key == "entry_timeout" || key == "attr_timeout" || key == "negative_timeout") {
-    double& target = key == "entry_timeout" ? options.timeouts.entry_s
+    double& target = key == "entry_timeout"  ? options.timeouts.entry_s
                      : key == "attr_timeout" ? options.timeouts.attr_s
                                              : options.timeouts.negative_s;
     if (!parse_seconds(value, target)) return "option " + quoted(option) + ": a number of seconds is needed, 0 or more";

@@ -1,10 +1,10 @@
 #include "fuse_bridge/mount_table.h"
 
-#include <climits>
 #include <spawn.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <climits>
 
 #include <cerrno>
 #include <cstdlib>
@@ -22,7 +22,8 @@ std::string unescape(const std::string& field) {
   out.reserve(field.size());
   const auto is_octal = [](char c) { return c >= '0' && c <= '7'; };
   for (std::size_t i = 0; i < field.size(); ++i) {
-    if (field[i] == '\\' && i + 3 < field.size() && is_octal(field[i + 1]) && is_octal(field[i + 2]) && is_octal(field[i + 3])) {
+    if (field[i] == '\\' && i + 3 < field.size() && is_octal(field[i + 1]) && is_octal(field[i + 2]) &&
+        is_octal(field[i + 3])) {
       out += static_cast<char>((field[i + 1] - '0') * 64 + (field[i + 2] - '0') * 8 + (field[i + 3] - '0'));
       i += 3;
     } else {
@@ -85,7 +86,8 @@ int detach(const std::string& dir, bool lazy) {
   std::string program = "fusermount3", flag = lazy ? "-uz" : "-u", end_of_options = "--", target = dir;
   char* const argv[] = {program.data(), flag.data(), end_of_options.data(), target.data(), nullptr};
   pid_t child = 0;
-  if (const int error = ::posix_spawnp(&child, program.c_str(), nullptr, nullptr, argv, environ); error != 0) return error;
+  if (const int error = ::posix_spawnp(&child, program.c_str(), nullptr, nullptr, argv, environ); error != 0)
+    return error;
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

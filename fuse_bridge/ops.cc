@@ -15,14 +15,8 @@
 
 namespace pmfs::bridge {
 
-// --- The state behind the handlers ----------------------------------------------------------------------------------------
-
-const char* name_of(Request request) {
-  static constexpr std::array<const char*, kRequestKinds> kNames{
-      "LOOKUP",  "FORGET", "GETATTR", "SETATTR", "READLINK", "MKNOD",   "MKDIR",   "UNLINK",      "RMDIR",      "SYMLINK",  "RENAME", "LINK",
-      "OPEN",    "CREATE", "READ",    "WRITE",   "FSYNC",    "OPENDIR", "READDIR", "READDIRPLUS", "RELEASEDIR", "FSYNCDIR", "STATFS", "IOCTL"};
-  return kNames[static_cast<std::size_t>(request)];
-}
+// --- The state behind the handlers
+// ----------------------------------------------------------------------------------------
 
 CountsReply Bridge::counts() const {
   CountsReply reply;
@@ -59,7 +53,8 @@ void Bridge::release_all() {
 
 namespace {
 
-// --- Translation: the library's values to the kernel's, and back --------------------------------------------------------
+// --- Translation: the library's values to the kernel's, and back
+// --------------------------------------------------------
 
 constexpr i64 kNsPerSecond = 1'000'000'000;
 
@@ -127,7 +122,8 @@ Credentials caller_of(fuse_req_t req) {
 
 Bridge& bridge_of(fuse_req_t req) { return *static_cast<Bridge*>(fuse_req_userdata(req)); }
 
-// --- Replies ----------------------------------------------------------------------------------------------------------------
+// --- Replies
+// ----------------------------------------------------------------------------------------------------------------
 
 void reply_error(fuse_req_t req, const Error& error) {
   if (error.code == Errc::kCorrupt || error.code == Errc::kIo) {  // the medium's fault, not the caller's: leave a trace
@@ -207,24 +203,25 @@ void answer(fuse_req_t req, Request request, Body&& body) noexcept {
   }
 }
 
-// --- Session ---------------------------------------------------------------------------------------------------------------
+// --- Session
+// ---------------------------------------------------------------------------------------------------------------
 
 constexpr unsigned kMaxWriteBytes = 1u << 20;
 constexpr unsigned kMaxBackground = 64;
 
 void on_init(void* userdata, fuse_conn_info* conn) noexcept {
   static constexpr u64 kWanted[] = {
-      FUSE_CAP_ASYNC_READ,        FUSE_CAP_ASYNC_DIO,      FUSE_CAP_PARALLEL_DIROPS, FUSE_CAP_READDIRPLUS,
-      FUSE_CAP_READDIRPLUS_AUTO,  FUSE_CAP_DONT_MASK,      FUSE_CAP_CACHE_SYMLINKS,  FUSE_CAP_EXPORT_SUPPORT,
-      FUSE_CAP_NO_OPEN_SUPPORT,   FUSE_CAP_IOCTL_DIR,
+      FUSE_CAP_ASYNC_READ,       FUSE_CAP_ASYNC_DIO, FUSE_CAP_PARALLEL_DIROPS, FUSE_CAP_READDIRPLUS,
+      FUSE_CAP_READDIRPLUS_AUTO, FUSE_CAP_DONT_MASK, FUSE_CAP_CACHE_SYMLINKS,  FUSE_CAP_EXPORT_SUPPORT,
+      FUSE_CAP_NO_OPEN_SUPPORT,  FUSE_CAP_IOCTL_DIR,
   };
   static constexpr u64 kDeclined[] = {
-      FUSE_CAP_ATOMIC_O_TRUNC,    // B3
-      FUSE_CAP_WRITEBACK_CACHE,   // a write is durable when it returns
-      FUSE_CAP_AUTO_INVAL_DATA,   // nobody else writes
-      FUSE_CAP_HANDLE_KILLPRIV,   // the kernel removes set-id bits itself, by SETATTR: then it knows the new mode
-      FUSE_CAP_SPLICE_READ,       FUSE_CAP_SPLICE_WRITE, FUSE_CAP_SPLICE_MOVE,  // data is in memory: nothing to splice
-      FUSE_CAP_POSIX_LOCKS,       FUSE_CAP_FLOCK_LOCKS,  // one kernel: its own locks serve
+      FUSE_CAP_ATOMIC_O_TRUNC,   // B3
+      FUSE_CAP_WRITEBACK_CACHE,  // a write is durable when it returns
+      FUSE_CAP_AUTO_INVAL_DATA,  // nobody else writes
+      FUSE_CAP_HANDLE_KILLPRIV,  // the kernel removes set-id bits itself, by SETATTR: then it knows the new mode
+      FUSE_CAP_SPLICE_READ,        FUSE_CAP_SPLICE_WRITE, FUSE_CAP_SPLICE_MOVE,  // data is in memory: nothing to splice
+      FUSE_CAP_POSIX_LOCKS,        FUSE_CAP_FLOCK_LOCKS,                         // one kernel: its own locks serve
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
       FUSE_CAP_HANDLE_KILLPRIV_V2,
 #endif
@@ -242,7 +239,8 @@ void on_init(void* userdata, fuse_conn_info* conn) noexcept {
 
 void on_destroy(void* userdata) noexcept { static_cast<Bridge*>(userdata)->release_all(); }
 
-// --- Names -------------------------------------------------------------------------------------------------------------------
+// --- Names
+// -------------------------------------------------------------------------------------------------------------------
 
 void on_lookup(fuse_req_t req, fuse_ino_t parent, const char* name) noexcept {
   answer(req, Request::kLookup, [&](Bridge& bridge) {
@@ -298,15 +296,16 @@ void on_symlink(fuse_req_t req, const char* target, fuse_ino_t parent, const cha
 
 void on_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent, const char* new_name) noexcept {
   answer(req, Request::kLink, [&](Bridge& bridge) {
-    reply_entry(bridge, req, bridge.fs().link(At::inode(ino_of(ino)), {ino_of(new_parent), new_name}, caller_of(req),
-                                              Follow::kNo, Ref::kPin));
+    reply_entry(bridge, req,
+                bridge.fs().link(At::inode(ino_of(ino)), {ino_of(new_parent), new_name}, caller_of(req), Follow::kNo,
+                                 Ref::kPin));
   });
 }
 
 void on_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* fi) noexcept {
   answer(req, Request::kCreate, [&](Bridge& bridge) {
-    const Result<Attributes> made = bridge.fs().mknod({ino_of(parent), name}, S_IFREG | (mode & 07777u), 0,
-                                                      caller_of(req), Ref::kPin);
+    const Result<Attributes> made =
+        bridge.fs().mknod({ino_of(parent), name}, S_IFREG | (mode & 07777u), 0, caller_of(req), Ref::kPin);
     if (!made.ok()) {
       // The kernel asks only for names that it believes absent, and does not check permissions on what it gets. If
       // somebody was faster, ESTALE makes it look the name up and open that file in the ordinary way.
@@ -326,13 +325,15 @@ void on_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
 }
 
 void on_unlink(fuse_req_t req, fuse_ino_t parent, const char* name) noexcept {
-  answer(req, Request::kUnlink,
-         [&](Bridge& bridge) { reply_done(req, bridge.fs().unlink({ino_of(parent), name}, caller_of(req))); });
+  answer(req, Request::kUnlink, [&](Bridge& bridge) {
+    reply_done(req, bridge.fs().unlink({ino_of(parent), name}, caller_of(req)));
+  });
 }
 
 void on_rmdir(fuse_req_t req, fuse_ino_t parent, const char* name) noexcept {
-  answer(req, Request::kRmdir,
-         [&](Bridge& bridge) { reply_done(req, bridge.fs().rmdir({ino_of(parent), name}, caller_of(req))); });
+  answer(req, Request::kRmdir, [&](Bridge& bridge) {
+    reply_done(req, bridge.fs().rmdir({ino_of(parent), name}, caller_of(req)));
+  });
 }
 
 void on_rename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent, const char* new_name,
@@ -350,7 +351,8 @@ void on_readlink(fuse_req_t req, fuse_ino_t ino) noexcept {
   });
 }
 
-// --- Attributes ---------------------------------------------------------------------------------------------------------------
+// --- Attributes
+// ---------------------------------------------------------------------------------------------------------------
 
 void on_getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) noexcept {
   answer(req, Request::kGetattr, [&](Bridge& bridge) {
@@ -377,7 +379,8 @@ void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat* wanted, int to_set,
       change.mtime_ns = to_ns(wanted->st_mtim);
     }
     // FUSE_SET_ATTR_CTIME is left alone: the change time is the library's to set.
-    reply_attributes(bridge, req, bridge.fs().set_attributes(At::inode(ino_of(ino)), change, caller_of(req), Follow::kNo));
+    reply_attributes(bridge, req,
+                     bridge.fs().set_attributes(At::inode(ino_of(ino)), change, caller_of(req), Follow::kNo));
   });
 }
 
@@ -399,7 +402,8 @@ void on_statfs(fuse_req_t req, fuse_ino_t) noexcept {
   });
 }
 
-// --- File contents ------------------------------------------------------------------------------------------------------------
+// --- File contents
+// ------------------------------------------------------------------------------------------------------------
 
 void on_open(fuse_req_t req, fuse_ino_t, fuse_file_info*) noexcept {
   answer(req, Request::kOpen, [&](Bridge&) { fuse_reply_err(req, ENOSYS); });  // B3
@@ -431,7 +435,8 @@ void on_fsync(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info*) noexcept {
   answer(req, Request::kFsync, [&](Bridge& bridge) { reply_done(req, bridge.fs().sync(ino_of(ino))); });
 }
 
-// --- Directories --------------------------------------------------------------------------------------------------------------
+// --- Directories
+// --------------------------------------------------------------------------------------------------------------
 
 DirStream* stream_of(const fuse_file_info* fi) { return reinterpret_cast<DirStream*>(fi->fh); }
 
@@ -441,7 +446,7 @@ void on_opendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) noexcept {
     if (!dir.ok()) return reply_error(req, dir.error());
     DirStream* const stream = bridge.keep(std::move(*dir));
     fi->fh = reinterpret_cast<u64>(stream);
-    if (fuse_reply_open(req, fi) != 0) bridge.release(stream);
+    if (fuse_reply_open(req, fi) != 0) bridge.release(stream);  // no RELEASEDIR will come
   });
 }
 
@@ -473,8 +478,8 @@ class Listing {
     kind.st_ino = to_u64(entry.ino);
     kind.st_mode = mode_bits(entry.type);
     const std::span<char> room = buffer_.subspan(used_);
-    const std::size_t need = fuse_add_direntry(req_, room.data(), room.size(), entry.name, &kind,
-                                               static_cast<off_t>(entry.cookie));
+    const std::size_t need =
+        fuse_add_direntry(req_, room.data(), room.size(), entry.name, &kind, static_cast<off_t>(entry.cookie));
     if (need > room.size()) return false;
     used_ += need;
     return true;
@@ -491,8 +496,7 @@ class Listing {
     } else {
       // By name and not by number: what the kernel is told is then true at one instant, whatever happens meanwhile.
       pinned_.reserve(kMostPlusEntries);  // before there is a pin to lose
-      const Result<Attributes> found =
-          bridge_.fs().stat({dir_, entry.view()}, caller_of(req_), Follow::kNo, Ref::kPin);
+      const Result<Attributes> found = bridge_.fs().stat({dir_, entry.view()}, caller_of(req_), Follow::kNo, Ref::kPin);
       if (found.ok()) {
         pinned_.push_back(found->ino);
         full = to_entry(bridge_, *found);
@@ -503,7 +507,8 @@ class Listing {
         full.attr.st_mode = mode_bits(entry.type);
       }
     }
-    used_ += fuse_add_direntry_plus(req_, room.data(), room.size(), entry.name, &full, static_cast<off_t>(entry.cookie));
+    used_ +=
+        fuse_add_direntry_plus(req_, room.data(), room.size(), entry.name, &full, static_cast<off_t>(entry.cookie));
     return true;
   }
 
@@ -526,24 +531,28 @@ class Listing {
   std::vector<InodeNo> pinned_;  ///< one look-up count each, ours until the answer is sent
 };
 
-void list(Bridge& bridge, fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi,
-          bool (Listing::*add)(const DirEntry&)) {
-  DirStream& stream = *stream_of(fi);
+using AddEntry = bool (Listing::*)(const DirEntry&);
+
+/// Adds entries behind `cookie` until there is no room or no entry left.
+Result<void> fill(Listing& listing, DirStream& stream, u64 cookie, AddEntry add) {
   const std::lock_guard guard(stream.lock);
-  Listing listing(bridge, req, ino_of(ino), size);
-  u64 cookie = static_cast<u64>(off);
   if (cookie == 0) stream.dir.rewind();
   DirEntry entry;
   for (;;) {
     const Result<bool> more = stream.dir.read(cookie, entry);
-    if (!more.ok()) {
-      if (listing.empty()) return reply_error(req, more.error());
-      break;  // what was found first; the next request meets the error again
-    }
-    if (!*more || !(listing.*add)(entry)) break;
+    if (!more.ok()) return more.error();
+    if (!*more || !(listing.*add)(entry)) return {};
     cookie = entry.cookie;
   }
-  listing.send();
+}
+
+void list(Bridge& bridge, fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi,
+          AddEntry add) {
+  Listing listing(bridge, req, ino_of(ino), size);
+  const Result<void> filled = fill(listing, *stream_of(fi), static_cast<u64>(off), add);
+  // From the reply on the kernel may release the stream: it must not be touched any more.
+  if (!filled.ok() && listing.empty()) return reply_error(req, filled.error());
+  listing.send();  // what was found before an error first; the next request meets the error again
 }
 
 void on_readdir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi) noexcept {
@@ -551,10 +560,12 @@ void on_readdir(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fus
 }
 
 void on_readdirplus(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off, fuse_file_info* fi) noexcept {
-  answer(req, Request::kReaddirplus, [&](Bridge& bridge) { list(bridge, req, ino, size, off, fi, &Listing::add_plus); });
+  answer(req, Request::kReaddirplus,
+         [&](Bridge& bridge) { list(bridge, req, ino, size, off, fi, &Listing::add_plus); });
 }
 
-// --- Questions about the mount ----------------------------------------------------------------------------------------------
+// --- Questions about the mount
+// ----------------------------------------------------------------------------------------------
 
 void on_ioctl(fuse_req_t req, fuse_ino_t, unsigned command, void*, fuse_file_info*, unsigned flags, const void*,
               std::size_t, std::size_t out_size) noexcept {

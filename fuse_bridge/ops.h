@@ -5,8 +5,8 @@
 //   B1  A nodeid is an inode number, and the root's is 1. Numbers from file handles are hostile input: the library
 //       answers kStale to what is not there.
 //   B2  The kernel's look-up count of a nodeid is a number of pins in the library: one taken by each call whose answer
-//       names an inode (LOOKUP, CREATE, MKNOD, MKDIR, SYMLINK, LINK, each READDIRPLUS entry but "." and ".."), given back
-//       at once when the answer did not reach the kernel, else by FORGET, and all of them at DESTROY. So a file
+//       names an inode (LOOKUP, CREATE, MKNOD, MKDIR, SYMLINK, LINK, each READDIRPLUS entry but "." and ".."), given
+//       back at once when the answer did not reach the kernel, else by FORGET, and all of them at DESTROY. So a file
 //       without names lives as long as somebody has it open, though no OPEN is ever sent. The root is never pinned.
 //   B3  No open-file state: OPEN is answered with ENOSYS once, and from then on the kernel does not ask. Therefore
 //       ATOMIC_O_TRUNC must be declined, or O_TRUNC would be lost; truncation arrives as SETATTR.
@@ -14,8 +14,8 @@
 //       it, and it corrects or drops by itself what a request changes beside the inode in the reply (test/fuse,
 //       attr_coherence). A second door to a mounted pool will have to send invalidations, and not from a handler.
 // Threads: handlers run in any number of threads. Nothing here throws through libfuse, which is C.
-// Not here: extended attributes, fallocate, lseek, copy_file_range, locks. Without a handler the kernel gets ENOSYS once,
-// remembers, and answers by itself: EOPNOTSUPP, its own copying, local locks.
+// Not here: extended attributes, fallocate, lseek, copy_file_range, locks. Without a handler the kernel gets ENOSYS
+// once, remembers, and answers by itself: EOPNOTSUPP, its own copying, local locks.
 #pragma once
 
 #include <array>
@@ -33,6 +33,7 @@
 namespace pmfs::bridge {
 
 /// An open directory. The kernel reads one stream from one thread at a time; the lock makes that our own promise.
+/// It is not held across a reply: the kernel may answer that with RELEASEDIR, and the stream is gone.
 struct DirStream {
   explicit DirStream(Dir opened) : dir(std::move(opened)) {}
   std::mutex lock;

@@ -25,8 +25,9 @@ namespace pmfs::bridge {
 
 namespace {
 
-// --- What libfuse and the handlers log ------------------------------------------------------------------------------------
-// Until the mount is served it is part of the reason for a failure; afterwards it goes to stderr or to syslog.
+// --- What libfuse and the handlers log
+// ------------------------------------------------------------------------------------ Until the mount is served it is
+// part of the reason for a failure; afterwards it goes to stderr or to syslog.
 
 enum class LogSink { kCollect, kStderr, kSyslog };
 std::atomic<LogSink> log_sink{LogSink::kCollect};
@@ -42,8 +43,12 @@ __attribute__((format(printf, 2, 0))) void take_log(fuse_log_level level, const 
       collected += line;
       return;
     }
-    case LogSink::kStderr: std::vfprintf(stderr, format, arguments); return;
-    case LogSink::kSyslog: vsyslog(static_cast<int>(level), format, arguments); return;
+    case LogSink::kStderr:
+      std::vfprintf(stderr, format, arguments);
+      return;
+    case LogSink::kSyslog:
+      vsyslog(static_cast<int>(level), format, arguments);
+      return;
   }
 }
 
@@ -58,7 +63,8 @@ std::string take_collected() {
   return text;
 }
 
-// --- The session --------------------------------------------------------------------------------------------------------------
+// --- The session
+// --------------------------------------------------------------------------------------------------------------
 
 /// The arguments that libfuse is configured by.
 std::vector<std::string> session_arguments(const MountOptions& options) {
@@ -115,7 +121,7 @@ class Session {
   /// @return  0, a signal's number, or a negative errno.
   int loop() {
     const std::unique_ptr<fuse_loop_config, decltype(&fuse_loop_cfg_destroy)> config(fuse_loop_cfg_create(),
-                                                                                   &fuse_loop_cfg_destroy);
+                                                                                     &fuse_loop_cfg_destroy);
     if (config == nullptr) return -ENOMEM;
     // Two more than cores: a handler can wait for a lock or for the medium. Idle ones stay, starting one is dearer.
     const unsigned threads = std::max(2u, std::thread::hardware_concurrency()) + 2;
@@ -165,7 +171,7 @@ std::string success_line(const MountOptions& options, const PoolInfo& info) {
 void print_counts(const Bridge& bridge) {
   const CountsReply counts = bridge.counts();
   for (std::size_t i = 0; i < kRequestKinds; ++i)
-    std::printf("%-12s %llu\n", name_of(static_cast<Request>(i)), static_cast<unsigned long long>(counts.counts[i]));
+    std::printf("%-12s %llu\n", kRequestNames[i], static_cast<unsigned long long>(counts.counts[i]));
   std::fflush(stdout);
 }
 
@@ -207,7 +213,8 @@ int serve_pool(const MountOptions& options, const Announcer& announcer) {
     announcer.failure(options.dir + ": the kernel and libfuse did not come to terms: " + take_collected());
     return kExitMount;
   }
-  if (result < 0) fuse_log(FUSE_LOG_ERR, "pmfs: %s: the session ended: %s\n", options.dir.c_str(), std::strerror(-result));
+  if (result < 0)
+    fuse_log(FUSE_LOG_ERR, "pmfs: %s: the session ended: %s\n", options.dir.c_str(), std::strerror(-result));
   if (const Result<void> closed = fs.close(); !closed.ok()) {
     fuse_log(FUSE_LOG_ERR, "pmfs: %s: not closed cleanly: %s\n", options.pool.c_str(), describe(closed.error().code));
     return kExitMount;

@@ -81,8 +81,9 @@ bool wait_for_end(const Fd& process) {
 }
 
 std::string reason_of(int error) {
-  if (error == EBUSY) return "busy: a file is open there, or something is mounted below, or it is somebody's working directory"
-                             " (fuser -vm shows whose); -l detaches it now";
+  if (error == EBUSY)
+    return "busy: a file is open there, or something is mounted below, or it is somebody's working directory"
+           " (fuser -vm shows whose); -l detaches it now";
   return std::strerror(error);
 }
 
@@ -101,11 +102,13 @@ int unmount(const std::string& given, bool lazy) {
 
   for (const MountEntry& other : read_mount_table()) {
     if (other.device != mount->device) continue;
-    std::fprintf(stderr, "pmfs: %s: unmounted, but the pool stays open: it is mounted on %s too\n", dir.c_str(), other.dir.c_str());
+    std::fprintf(stderr, "pmfs: %s: unmounted, but the pool stays open: it is mounted on %s too\n", dir.c_str(),
+                 other.dir.c_str());
     return kExitOk;
   }
   if (!server.process.is_open()) {
-    std::fprintf(stderr, "pmfs: %s: unmounted; its server cannot be seen from here, so its end is not waited for\n", dir.c_str());
+    std::fprintf(stderr, "pmfs: %s: unmounted; its server cannot be seen from here, so its end is not waited for\n",
+                 dir.c_str());
     return kExitOk;
   }
   if (!wait_for_end(server.process))

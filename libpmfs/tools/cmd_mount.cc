@@ -12,7 +12,8 @@ namespace pmfs::tools {
 
 namespace {
 
-constexpr const char* kMountHelp = R"(Mount a pool with FUSE. Returns when the mount is served; the server goes on in the
+constexpr const char* kMountHelp =
+    R"(Mount a pool with FUSE. Returns when the mount is served; the server goes on in the
 background until `pmfs umount DIR`, `umount DIR` or SIGTERM.
 
 Mount options (-o, separated by commas):
@@ -51,8 +52,10 @@ void add_mount(CLI::App& app, int& exit_code) {
   sub->add_option("DIR", command->options.dir, "The directory to mount it on")->required();
   sub->add_option("-o", command->lists, "Mount options")->type_name("OPTIONS")->allow_extra_args(false);
   sub->add_flag("--foreground", command->options.foreground, "Stay in the foreground, messages to stderr");
-  sub->add_flag("--counts", command->options.print_counts, "With --foreground: say at the end which requests were answered")
+  sub->add_flag("--counts", command->options.print_counts,
+                "With --foreground: say at the end which requests were answered")
       ->needs("--foreground");
+  sub->footer("Example:\n  pmfs mount /dev/shm/demo.pool /mnt/demo");
   sub->callback([command, &exit_code] { exit_code = run(*command); });
 }
 
