@@ -68,7 +68,7 @@ std::string to_text(const Words& words) {
 }
 
 std::string MiniSubject::open(Memory memory) {
-  store_.emplace(memory);
+  store_.emplace(memory, lane_count_);
   return store_->problem();
 }
 

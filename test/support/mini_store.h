@@ -56,7 +56,9 @@ std::string to_text(const Words& words);
 /// Opens stores and looks at some of their words.
 class MiniSubject : public Subject {
  public:
-  explicit MiniSubject(std::string names = "abcd") : names_(std::move(names)) {}
+  /// @param lane_count  lanes that the programs used at most: the others need no recovery.
+  explicit MiniSubject(std::string names = "abcd", u32 lane_count = 4)
+      : names_(std::move(names)), lane_count_(lane_count) {}
   std::string open(Memory memory) override;
   std::string look() override;
   u64 fingerprint() const override;
@@ -66,6 +68,7 @@ class MiniSubject : public Subject {
 
  private:
   std::string names_;
+  u32 lane_count_;
   std::optional<MiniStore> store_;
   Words seen_;
 };
@@ -76,14 +79,18 @@ class MiniSubject : public Subject {
 class WordsJudge : public Judge {
  public:
   /// @param operations  by number, as given to marks.
-  WordsJudge(Words start, std::vector<Words> operations) : now_(std::move(start)), operations_(std::move(operations)) {}
+  /// @param exact       whether all of them are commits; false if words are stored without a record.
+  WordsJudge(Words start, std::vector<Words> operations, bool exact = true)
+      : now_(std::move(start)), operations_(std::move(operations)), exact_(exact) {}
   void happened(const Event& event) override;
   std::string verdict(const Subject& subject) override;
   u64 phase() const override { return phase_; }
+  bool is_exact() const override { return exact_; }
 
  private:
   Words now_;
   std::vector<Words> operations_;
+  bool exact_;
   std::map<ThreadId, u32> in_flight_;
   u64 phase_ = 0;
 };
