@@ -15,9 +15,19 @@ void Commit::touch(ChangeMark& last) {
 }
 
 void Commit::set(Le64& word, u64 value) {
-  for (u32 i = 0; i < word_count_; ++i) PMFS_ASSERT(words_[i].at != &word);
+  for (u32 i = 0; i < word_count_; ++i) {
+    if (words_[i].at != &word) continue;
+    words_[i].value = value;
+    return;
+  }
   PMFS_ASSERT(word_count_ < kMaxWords);
   words_[word_count_++] = {&word, value};
+}
+
+u64 Commit::value(const Le64& word) const {
+  for (u32 i = 0; i < word_count_; ++i)
+    if (words_[i].at == &word) return words_[i].value;
+  return word.get();
 }
 
 // Writes the set of records for words_ (sorted by address) and flushes it. Runs of four and more neighbours become

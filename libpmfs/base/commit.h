@@ -9,7 +9,7 @@
 //   C1  A Commit that is not run has stored nothing but fresh contents: dropping it undoes the operation (R1).
 //   C2  Every word given to set() belongs to an inode (or the inode file) whose lock the caller holds from before the
 //       old value is read until run() has returned, and whose ChangeMark was given to touch() (R2).
-//   C3  Words are distinct; together they fit 16 records.
+//   C3  A word set twice has its last value; all words together fit 16 records.
 // Thread rules: one Commit per thread and operation; the lane is taken inside run(), after all locks, and given back
 // there, so a thread never waits for anything while it holds one.
 #pragma once
@@ -28,8 +28,10 @@ class Commit {
 
   /// Names the change mark of something locked whose words are about to change. run() sets it.
   void touch(ChangeMark& last);
-  /// Adds a live word and its new value. The same word twice is an error of ours.
+  /// Says what a live word is to be. A word set before gets the newer value.
   void set(Le64& word, u64 value);
+  /// What `word` will be when this commit has run.
+  u64 value(const Le64& word) const;
 
   /// Runs the protocol. Durability: on success, everything given to this commit.
   /// @error kIo: a write-back failed; what is in place is undecided, and Persist::failed() is set for ever.

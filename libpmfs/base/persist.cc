@@ -210,6 +210,12 @@ void Persist::sync_pages() {
   }
 }
 
+void Persist::write_back_all() {
+  if (memory_.durability != Durability::kRelaxed) return;
+  add(here().counts.msyncs, 1);
+  if (::msync(memory_.base, memory_.size_bytes, MS_SYNC) != 0) failed_.store(true, std::memory_order_relaxed);
+}
+
 // --- The door ----------------------------------------------------------------------------------------------------------
 
 void Persist::copy(void* to, const void* from, std::size_t bytes, Order why) {

@@ -54,6 +54,9 @@ class Persist {
   /// Makes everything this thread flushed durable.
   void fence(Order why);
 
+  /// Durability::kRelaxed: writes the whole pool back now. Elsewhere nothing: there all is durable already.
+  void write_back_all();
+
   /// Whether a write-back has failed. Set for ever by the first failure; changes are then refused.
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
 

@@ -196,10 +196,11 @@ class File {
 
  private:
   friend class Filesystem;
-  File(std::shared_ptr<class FilesystemImpl> fs, InodeNo ino, int flags);
+  File(std::shared_ptr<class FilesystemImpl> fs, InodeNo ino, int flags, u32 uid);
   std::shared_ptr<class FilesystemImpl> fs_;
   InodeNo ino_{};
   int flags_ = 0;
+  u32 uid_ = 0;  // who opened it: decides whether writing takes set-id bits away
 };
 
 /// An open directory stream. Move-only; pins its inode. One thread at a time per stream.
@@ -335,6 +336,7 @@ class Filesystem {
  private:
   friend Result<struct CheckReport> check(Filesystem& fs);
   friend Result<void> dump(Filesystem& fs, const std::function<void(std::string_view)>& line);
+  friend Result<Filesystem> open_memory(struct Memory memory, PoolOff locator_off, const OpenOptions& options);
   explicit Filesystem(std::shared_ptr<FilesystemImpl> impl);
   std::shared_ptr<FilesystemImpl> impl_;
 };

@@ -1,0 +1,154 @@
+#include "fs/attributes.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "fs/clock.h"
+#include "fs/file_io.h"
+#include "fs/resolve.h"
+
+namespace pmfs {
+
+Attributes attributes_of(const InodeRef& ref) {
+  const media::Inode& inode = ref.media();
+  Attributes a;
+  a.ino = ref.ino();
+  a.generation = media::join(media::high_half(inode.state_gen.get()), media::low_half(inode.gen_high.get()));
+  a.mode = mode_of(inode);
+  a.links = links_of(inode);
+  a.uid = uid_of(inode);
+  a.gid = gid_of(inode);
+  a.size_bytes = inode.size_bytes.get();
+  a.blocks_512 = inode.blocks.get() * (kBlockBytes / 512);
+  if (const FileType type = a.type(); type == FileType::kCharDevice || type == FileType::kBlockDevice)
+    a.rdev = inode.rdev_index.get();
+  const i64 waiting = ref->atime_ns.load(std::memory_order_relaxed);
+  a.atime_ns = waiting != 0 ? waiting : static_cast<i64>(inode.atime_ns.get());
+  a.mtime_ns = static_cast<i64>(inode.mtime_ns.get());
+  a.ctime_ns = static_cast<i64>(inode.ctime_ns.get());
+  a.birth_ns = static_cast<i64>(inode.birth_ns.get());
+  return a;
+}
+
+void touch_inode(Volume& volume, Commit& commit, const InodeRef& ref) {
+  commit.touch(ref->last);
+  if (ref->atime_ns.load(std::memory_order_relaxed) == 0 || !volume.lanes.retired(ref->atime_logged)) return;
+  // Without a record: no record that recovery could still use holds this word (R3), and an older value would do no harm.
+  volume.persist.store(ref.media().atime_ns, static_cast<u64>(ref->atime_ns.exchange(0)));
+}
+
+u32 without_set_id(u32 mode, const Credentials& who) {
+  if (who.uid == 0 || type_of_mode(mode) != FileType::kRegular) return mode;
+  mode &= ~u32{S_ISUID};
+  if ((mode & S_IXGRP) != 0) mode &= ~u32{S_ISGID};  // without group execution the bit means something else
+  return mode;
+}
+
+namespace {
+
+bool member(u32 gid, const Credentials& who) {
+  return gid == who.gid || std::find(who.groups.begin(), who.groups.end(), gid) != who.groups.end();
+}
+
+Result<void> check_change(const media::Inode& inode, const SetAttributes& change, const Credentials& who,
+                          bool through_handle) {
+  if (who.checked_elsewhere || who.uid == 0) return {};
+  const bool owner = who.uid == uid_of(inode);
+  if (change.mode.has_value() && !owner) return Error{Errc::kPermission, "only the owner may change the mode", 0};
+  if (change.uid.has_value() && (!owner || *change.uid != uid_of(inode)))
+    return Error{Errc::kPermission, "only root may change the owner", 0};
+  if (change.gid.has_value() && (!owner || (*change.gid != gid_of(inode) && !member(*change.gid, who))))
+    return Error{Errc::kPermission, "only the owner may change the group, and only to one of his own", 0};
+  if ((change.atime_ns.has_value() || change.mtime_ns.has_value()) && !owner)
+    return Error{Errc::kPermission, "only the owner may set times", 0};
+  if ((change.atime_now || change.mtime_now) && !owner) PMFS_TRY(check_access(inode, kMayWrite, who));
+  if (change.size_bytes.has_value() && !through_handle) PMFS_TRY(check_access(inode, kMayWrite, who));
+  return {};
+}
+
+u32 new_mode(const media::Inode& inode, const SetAttributes& change, const Credentials& who) {
+  u32 mode = mode_of(inode);
+  if (change.mode.has_value()) {
+    mode = (mode & S_IFMT) | (*change.mode & 07777);
+    const u32 gid = change.gid.value_or(gid_of(inode));
+    if (!who.checked_elsewhere && who.uid != 0 && !member(gid, who)) mode &= ~u32{S_ISGID};
+  } else if (change.uid.has_value() || change.gid.has_value()) {
+    // Whoever changes the owner, root too, takes the set-id bits of a file away (chown(2)).
+    Credentials nobody;
+    nobody.uid = 1;
+    mode = without_set_id(mode, nobody);
+  } else if (change.size_bytes.has_value()) {
+    mode = without_set_id(mode, who);
+  }
+  return mode;
+}
+
+}  // namespace
+
+Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const SetAttributes& change, const Credentials& who,
+                                  bool through_handle) {
+  std::unique_lock lock(ref->lock);
+  PMFS_TRY(check_alive(volume, ref));
+  media::Inode& inode = ref.media();
+  if (change.size_bytes.has_value()) {
+    if (type_of(inode) == FileType::kDirectory) return Error{Errc::kIsDirectory, "a directory has no settable size", 0};
+    if (type_of(inode) != FileType::kRegular) return Error{Errc::kInvalid, "only a file has a settable size", 0};
+    if (*change.size_bytes > kMaxFileBytes) return Error{Errc::kFileTooBig, "the size is beyond what a map holds", 0};
+  }
+  PMFS_TRY(check_change(inode, change, who, through_handle));
+
+  // ORDER set_attributes: live words are the inode's only. A new size's map nodes and zeroed bytes ride in fence 1.
+  Commit commit = volume.begin_commit();
+  BlockHold hold(volume.blocks, Purpose::kFreeing);
+  Freed freed;
+  const auto now = static_cast<u64>(now_ns());
+  touch_inode(volume, commit, ref);
+  commit.set(inode.ctime_ns, now);
+  if (change.size_bytes.has_value()) {
+    PMFS_TRY(plan_size(volume, ref, *change.size_bytes, commit, hold, freed));
+    commit.set(inode.mtime_ns, now);
+  }
+  const u32 flags = media::low_half(inode.mode_links.get()) & ~u32{0xffff};
+  if (const u32 mode = new_mode(inode, change, who); mode != mode_of(inode))
+    commit.set(inode.mode_links, media::join(flags | mode, links_of(inode)));
+  if (change.uid.has_value() || change.gid.has_value())
+    commit.set(inode.uid_gid, media::join(change.uid.value_or(uid_of(inode)), change.gid.value_or(gid_of(inode))));
+  const bool atime = change.atime_now || change.atime_ns.has_value();
+  if (atime) {
+    ref->atime_ns = 0;
+    commit.set(inode.atime_ns, change.atime_now ? now : static_cast<u64>(*change.atime_ns));
+  }
+  if (change.mtime_now) commit.set(inode.mtime_ns, now);
+  if (change.mtime_ns.has_value()) commit.set(inode.mtime_ns, static_cast<u64>(*change.mtime_ns));
+
+  PMFS_ASSIGN(const ChangeMark mark, commit.run());
+  if (atime) ref->atime_logged = mark;
+  ref->times_lazy = false;  // fence 2 took the whole line along
+  hold.keep();
+  freed.by = mark;
+  volume.quarantine.add(std::move(freed));
+  return attributes_of(ref);
+}
+
+Result<void> sync_inode(Volume& volume, const InodeRef& ref) {
+  std::unique_lock lock(ref->lock);
+  PMFS_TRY(check_alive(volume, ref));
+  Persist& persist = volume.persist;
+  if (volume.options.read_only) return {};
+  if (ref->atime_ns.load() != 0 && volume.lanes.retired(ref->atime_logged)) {
+    persist.store(ref.media().atime_ns, static_cast<u64>(ref->atime_ns.exchange(0)));
+    ref->times_lazy = true;
+  }
+  if (ref->times_lazy) {
+    // ORDER sync: times stored after an overwrite, or the access time, are durable when this returns.
+    persist.flush(&ref.media(), kLineBytes, Order::kLazyTimes);
+    persist.fence(Order::kSyncFence);
+    ref->times_lazy = false;
+  }
+  persist.write_back_all();
+  if (persist.failed()) return Error{Errc::kIo, "writing to the medium failed", 0};
+  return {};
+}
+
+}  // namespace pmfs

@@ -1,0 +1,26 @@
+// What stat shows, and chmod, chown, utimens, truncate: several of them at once are one commit.
+#pragma once
+
+#include "fs/volume.h"
+
+namespace pmfs {
+
+/// REQUIRES: the inode's lock, at least shared.
+Attributes attributes_of(const InodeRef& ref);
+
+/// Filesystem::set_attributes for an inode. @error see there.
+/// @param through_handle  size: write access was checked when the file was opened.
+Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const SetAttributes& change, const Credentials& who,
+                                  bool through_handle = false);
+
+/// Names an inode whose words a commit changes. A waiting access time is stored along: its line is flushed anyway.
+/// REQUIRES: the exclusive lock.
+void touch_inode(Volume& volume, Commit& commit, const InodeRef& ref);
+
+/// Mode without the bits that a write or a change of owner by `who` takes away.
+u32 without_set_id(u32 mode, const Credentials& who);
+
+/// Filesystem::sync for an inode.
+Result<void> sync_inode(Volume& volume, const InodeRef& ref);
+
+}  // namespace pmfs

@@ -1,0 +1,248 @@
+#include "fs/block_alloc.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.h"
+
+namespace pmfs {
+
+namespace {
+constexpr u32 kHugeBlocks = 512;  // 2 MiB: longer requests are aligned to it if possible
+
+// Threads start their searches in different groups, so that they seldom meet at a lock.
+u32 thread_index() {
+  static std::atomic<u32> next{0};
+  thread_local const u32 index = next.fetch_add(1, std::memory_order_relaxed);
+  return index;
+}
+}  // namespace
+
+BlockAlloc::BlockAlloc(const Regions& regions) {
+  for (const Region& region : regions.list()) {
+    const u64 first = region.off / kBlockBytes;
+    const u64 count = region.length_bytes / kBlockBytes;
+    for (u64 done = 0; done < count; done += kGroupBlocks) {
+      auto group = std::make_unique<Group>();
+      group->first = first + done;
+      group->count = static_cast<u32>(std::min<u64>(kGroupBlocks, count - done));
+      group->free = group->count;
+      group->used.assign((group->count + 63) / 64, 0);
+      if (group->count % 64 != 0) group->used.back() = ~u64{0} << group->count % 64;
+      total_ += group->count;
+      groups_.push_back(std::move(group));
+    }
+  }
+  std::sort(groups_.begin(), groups_.end(), [](const auto& a, const auto& b) { return a->first < b->first; });
+  free_ = total_;
+  reserve_ = std::clamp<u64>(total_ / 256, 8, 1024);
+}
+
+BlockAlloc::Group* BlockAlloc::group_of(u64 block) const {
+  auto it = std::upper_bound(groups_.begin(), groups_.end(), block, [](u64 b, const auto& g) { return b < g->first; });
+  if (it == groups_.begin()) return nullptr;
+  Group* group = std::prev(it)->get();
+  return block - group->first < group->count ? group : nullptr;
+}
+
+u32 BlockAlloc::next_free(const Group& group, u32 from) {
+  for (u32 word = from / 64; word < group.used.size(); ++word) {
+    u64 open = ~group.used[word];
+    if (word == from / 64) open &= ~u64{0} << from % 64;
+    if (open != 0) return word * 64 + static_cast<u32>(std::countr_zero(open));
+  }
+  return group.count;
+}
+
+u32 BlockAlloc::next_used(const Group& group, u32 from, u32 limit) {
+  for (u32 word = from / 64; word < group.used.size() && word * 64 < limit; ++word) {
+    u64 taken = group.used[word];
+    if (word == from / 64) taken &= ~u64{0} << from % 64;
+    if (taken != 0) return std::min(limit, word * 64 + static_cast<u32>(std::countr_zero(taken)));
+  }
+  return std::min(limit, group.count);
+}
+
+void BlockAlloc::set_bits(Group& group, u32 from, u32 count, bool used) {
+  while (count > 0) {
+    const u32 n = std::min(count, 64 - from % 64);
+    const u64 mask = (n == 64 ? ~u64{0} : (u64{1} << n) - 1) << from % 64;
+    if (used)
+      group.used[from / 64] |= mask;
+    else
+      group.used[from / 64] &= ~mask;
+    from += n;
+    count -= n;
+  }
+}
+
+// Takes a run out of one group, which the caller has locked. `whole`: only if all of `want` is there in one piece.
+BlockRun BlockAlloc::take(Group& group, u64 want, u64 goal, bool whole) {
+  if (group.free == 0) return {};
+  const auto most = static_cast<u32>(std::min<u64>(want, group.count));
+  u32 best = 0;
+  u32 best_len = 0;
+  if (goal >= group.first && goal - group.first < group.count) {
+    const auto at = static_cast<u32>(goal - group.first);
+    if ((group.used[at / 64] >> at % 64 & 1) == 0) {
+      best = at;
+      best_len = next_used(group, at, std::min(group.count, at + most)) - at;
+    }
+  }
+  if (best_len == 0 && (!whole || group.longest >= most)) {
+    u32 longest = 0;
+    u32 at = next_free(group, group.low_word * 64);
+    group.low_word = at / 64;
+    while (at < group.count && best_len < most) {
+      const u32 end = next_used(group, at, group.count);
+      longest = std::max(longest, end - at);
+      u32 start = at;
+      if (most >= kHugeBlocks) {  // align to 2 MiB of the pool if the run still is long enough
+        const auto aligned = static_cast<u32>((group.first + at + kHugeBlocks - 1) / kHugeBlocks * kHugeBlocks - group.first);
+        if (aligned < end && end - aligned >= most) start = aligned;
+      }
+      const u32 len = std::min(end - start, most);
+      if (len > best_len) {
+        best = start;
+        best_len = len;
+      }
+      at = next_free(group, end);
+    }
+    if (at >= group.count) group.longest = longest;  // the whole group was seen
+  }
+  if (best_len == 0 || (whole && best_len < most && goal == 0)) return {};
+  set_bits(group, best, best_len, true);
+  group.free -= best_len;
+  return {group.first + best, best_len};
+}
+
+Result<BlockRun> BlockAlloc::allocate(u64 want, u64 goal, Purpose purpose) {
+  PMFS_ASSERT(want > 0);
+  const u64 keep = purpose == Purpose::kOrdinary ? reserve_ : 0;
+  u64 free = free_.load(std::memory_order_relaxed);
+  u64 budget;
+  do {
+    if (free <= keep) return Error{Errc::kNoSpace, "no free block", 0};
+    budget = std::min(want, free - keep);
+  } while (!free_.compare_exchange_weak(free, free - budget, std::memory_order_relaxed));
+
+  const Group* wished = goal != 0 ? group_of(goal) : nullptr;
+  std::size_t start = thread_index() % groups_.size();
+  for (std::size_t i = 0; wished != nullptr && i < groups_.size(); ++i)
+    if (groups_[i].get() == wished) start = i;
+  for (const bool whole : {true, false}) {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      Group& group = *groups_[(start + i) % groups_.size()];
+      std::lock_guard lock(group.mutex);
+      const BlockRun run = take(group, budget, &group == wished ? goal : 0, whole);
+      if (run.count == 0) continue;
+      free_.fetch_add(budget - run.count, std::memory_order_relaxed);
+      return run;
+    }
+  }
+  free_.fetch_add(budget, std::memory_order_relaxed);
+  return Error{Errc::kNoSpace, "no free block", 0};
+}
+
+void BlockAlloc::release(BlockRun run) {
+  while (run.count > 0) {
+    Group* group = group_of(run.first);
+    PMFS_ASSERT(group != nullptr);
+    const auto from = static_cast<u32>(run.first - group->first);
+    const auto n = static_cast<u32>(std::min<u64>(run.count, group->count - from));
+    {
+      std::lock_guard lock(group->mutex);
+      PMFS_ASSERT(next_free(*group, from) >= from + n);  // all of it is used: nothing is freed twice
+      set_bits(*group, from, n, false);
+      group->free += n;
+      group->low_word = std::min(group->low_word, from / 64);
+      group->longest = ~u32{0};
+    }
+    free_.fetch_add(n, std::memory_order_relaxed);
+    run.first += n;
+    run.count -= n;
+  }
+}
+
+bool BlockAlloc::mark_used(BlockRun run) {
+  while (run.count > 0) {
+    Group* group = group_of(run.first);
+    if (group == nullptr) return false;
+    const auto from = static_cast<u32>(run.first - group->first);
+    const auto n = static_cast<u32>(std::min<u64>(run.count, group->count - from));
+    if (next_used(*group, from, from + n) < from + n) return false;
+    set_bits(*group, from, n, true);
+    group->free -= n;
+    free_.fetch_sub(n, std::memory_order_relaxed);
+    run.first += n;
+    run.count -= n;
+  }
+  return true;
+}
+
+bool BlockAlloc::is_used(u64 block) const {
+  const Group* group = group_of(block);
+  if (group == nullptr) return false;
+  const u64 at = block - group->first;
+  std::lock_guard lock(group->mutex);
+  return (group->used[at / 64] >> at % 64 & 1) != 0;
+}
+
+std::vector<u64> BlockAlloc::save() const {
+  std::vector<u64> words;
+  for (const auto& group : groups_) words.insert(words.end(), group->used.begin(), group->used.end());
+  return words;
+}
+
+bool BlockAlloc::load(const std::vector<u64>& words) {
+  std::size_t need = 0;
+  for (const auto& group : groups_) need += group->used.size();
+  if (words.size() != need) return false;
+  std::size_t at = 0;
+  u64 free = 0;
+  for (const auto& group : groups_) {
+    std::copy_n(words.begin() + static_cast<std::ptrdiff_t>(at), group->used.size(), group->used.begin());
+    at += group->used.size();
+    if (group->count % 64 != 0) group->used.back() |= ~u64{0} << group->count % 64;
+    group->free = 0;
+    for (const u64 word : group->used) group->free += 64 - static_cast<u32>(std::popcount(word));
+    group->low_word = 0;
+    group->longest = ~u32{0};
+    free += group->free;
+  }
+  free_ = free;
+  return true;
+}
+
+BlockRun BlockAlloc::find_free(u64 count) const {
+  for (const auto& group : groups_) {
+    for (u32 at = next_free(*group, 0); at < group->count;) {
+      const u32 end = next_used(*group, at, group->count);
+      if (end - at >= count) return {group->first + at, count};
+      at = next_free(*group, end);
+    }
+  }
+  return {};
+}
+
+Result<BlockRun> BlockHold::take(u64 want, u64 goal) {
+  auto run = source_.allocate(want, goal, purpose_);
+  if (run.ok()) runs_.push_back(*run);
+  return run;
+}
+
+bool BlockHold::holds(u64 first) const {
+  return std::any_of(runs_.begin(), runs_.end(), [&](const BlockRun& run) { return run.first == first; });
+}
+
+void BlockHold::give_back(u64 first) {
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    if (runs_[i].first != first) continue;
+    source_.release(runs_[i]);
+    runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+  PMFS_ASSERT(false);
+}
+
+}  // namespace pmfs

@@ -1,0 +1,582 @@
+// The public face: Filesystem, File and Dir check that the caller may be here, find the inode, and hand over.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "fs/attributes.h"
+#include "fs/directory.h"
+#include "fs/error_detail.h"
+#include "fs/file_io.h"
+#include "fs/filesystem_impl.h"
+#include "fs/namei.h"
+
+namespace pmfs {
+
+// --- Values ------------------------------------------------------------------------------------------------------------
+
+u32 mode_bits(FileType type) {
+  switch (type) {
+    case FileType::kNone: return 0;
+    case FileType::kRegular: return S_IFREG;
+    case FileType::kDirectory: return S_IFDIR;
+    case FileType::kSymlink: return S_IFLNK;
+    case FileType::kFifo: return S_IFIFO;
+    case FileType::kCharDevice: return S_IFCHR;
+    case FileType::kBlockDevice: return S_IFBLK;
+    case FileType::kSocket: return S_IFSOCK;
+  }
+  return 0;
+}
+
+FileType type_of_mode(u32 mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG: return FileType::kRegular;
+    case S_IFDIR: return FileType::kDirectory;
+    case S_IFLNK: return FileType::kSymlink;
+    case S_IFIFO: return FileType::kFifo;
+    case S_IFCHR: return FileType::kCharDevice;
+    case S_IFBLK: return FileType::kBlockDevice;
+    case S_IFSOCK: return FileType::kSocket;
+    default: return FileType::kNone;
+  }
+}
+
+// --- FilesystemImpl ------------------------------------------------------------------------------------------------------
+
+FilesystemImpl::FilesystemImpl(std::optional<Pool> pool, std::unique_ptr<Volume> volume, std::string path)
+    : pool_(std::move(pool)), volume_(std::move(volume)), path_(std::move(path)), generation_(fork_generation()) {}
+
+FilesystemImpl::~FilesystemImpl() {
+  if (!usable().ok()) {
+    // A forked child: other threads' locks may be held for ever here, and the memory is gone. Forget, touch nothing.
+    (void)volume_.release();
+    return;
+  }
+  if (volume_ == nullptr) return;
+  volume_->inodes.drop_all_pins();
+  (void)close();
+}
+
+Result<void> FilesystemImpl::close() {
+  PMFS_TRY(usable());
+  PMFS_TRY(close_volume(*volume_));
+  volume_.reset();
+  if (!pool_.has_value()) return {};
+  auto closed = pool_->close();
+  pool_.reset();
+  return closed;
+}
+
+namespace {
+
+Result<Volume*> usable_volume(const std::shared_ptr<FilesystemImpl>& impl) {
+  if (impl == nullptr) return Error{Errc::kBadHandle, "it is closed", 0};
+  PMFS_TRY(impl->usable());
+  if (impl->closed()) return Error{Errc::kBadHandle, "the file system is closed", 0};
+  return &impl->volume();
+}
+
+Result<Volume*> writable_volume(const std::shared_ptr<FilesystemImpl>& impl) {
+  PMFS_ASSIGN(Volume* const volume, usable_volume(impl));
+  PMFS_TRY(volume->writable());
+  return volume;
+}
+
+// How often a look-up that lost its race against removals is begun again.
+constexpr int kLookTries = 16;
+
+// Turns what memory allocation throws into an error: nothing leaves the library as an exception.
+template <class Call>
+auto guarded(Call&& call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return Error{Errc::kNoMemory, "out of memory", 0};
+  } catch (...) {
+    return Error{Errc::kNoMemory, "the C++ library failed", 0};
+  }
+}
+
+std::function<void(InodeState&)> pin_if(Volume& volume, Ref ref) {
+  if (ref == Ref::kNone) return nullptr;
+  return [&volume](InodeState& state) { volume.inodes.add_pin(state); };
+}
+
+unsigned access_wanted(int flags) {
+  switch (flags & O_ACCMODE) {
+    case O_RDONLY: return kMayRead;
+    case O_WRONLY: return kMayWrite;
+    default: return kMayRead | kMayWrite;
+  }
+}
+
+}  // namespace
+
+// --- Opening and closing ---------------------------------------------------------------------------------------------------
+
+Filesystem::Filesystem(std::shared_ptr<FilesystemImpl> impl) : impl_(std::move(impl)) {}
+Filesystem::Filesystem(Filesystem&&) noexcept = default;
+Filesystem& Filesystem::operator=(Filesystem&&) noexcept = default;
+Filesystem::~Filesystem() = default;  // the last of the file system and its handles closes the pool
+
+Result<void> Filesystem::format(const std::string& path, const FormatOptions& options) {
+  return guarded([&]() -> Result<void> {
+    if (options.label.size() > 31) return Error{Errc::kInvalid, "the label is longer than 31 bytes", 0};
+    PMFS_ASSIGN(Pool pool, Pool::create(path, options.size_bytes, options.force, options.mode));
+    FormatParameters parameters;
+    parameters.label = options.label;
+    parameters.regions.assign(pool.regions().begin(), pool.regions().end());
+    parameters.locator_off = pool.locator_off();
+    PMFS_TRY(format_memory(pool.memory(), parameters));
+    return pool.close();
+  });
+}
+
+Result<Filesystem> Filesystem::open(const std::string& path, const OpenOptions& options) {
+  return guarded([&]() -> Result<Filesystem> {
+    PMFS_ASSIGN(Pool pool, Pool::open(path, options.read_only));
+    Memory memory = pool.memory();
+    if (options.relaxed && memory.durability == Durability::kFileBacked) memory.durability = Durability::kRelaxed;
+    auto volume = open_volume(memory, pool.locator_off(), options);
+    if (!volume.ok()) {
+      set_error_detail(path, volume.error().what);
+      return volume.error();
+    }
+    return Filesystem(std::make_shared<FilesystemImpl>(std::move(pool), std::move(*volume), path));
+  });
+}
+
+Result<Filesystem> open_memory(Memory memory, PoolOff locator_off, const OpenOptions& options) {
+  return guarded([&]() -> Result<Filesystem> {
+    PMFS_ASSIGN(auto volume, open_volume(memory, locator_off, options));
+    return Filesystem(std::make_shared<FilesystemImpl>(std::nullopt, std::move(volume), "memory"));
+  });
+}
+
+Result<void> Filesystem::close() {
+  return guarded([&]() -> Result<void> {
+    PMFS_TRY(usable_volume(impl_));
+    PMFS_TRY(impl_->close());
+    impl_.reset();
+    return {};
+  });
+}
+
+// --- Looking -----------------------------------------------------------------------------------------------------------------
+
+Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow, Ref ref) {
+  return guarded([&]() -> Result<Attributes> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    for (int tries = 0;; ++tries) {
+      PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, follow));
+      std::shared_lock lock(inode->lock);
+      if (const auto alive = check_alive(*volume, inode); !alive.ok()) {
+        if (at.self || tries == kLookTries) return at.self ? alive.error() : Error{Errc::kNotFound, "it was removed", 0};
+        continue;  // removed between the walk and here; another file may have the name by now
+      }
+      if (ref == Ref::kPin) volume->inodes.add_pin(*inode);
+      return attributes_of(inode);
+    }
+  });
+}
+
+Result<std::string> Filesystem::readlink(At at, const Credentials& who) {
+  return guarded([&]() -> Result<std::string> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, Follow::kNo));
+    std::shared_lock lock(inode->lock);
+    PMFS_TRY(check_alive(*volume, inode));
+    return read_target(*volume, inode);
+  });
+}
+
+Result<void> Filesystem::access(At at, int mode, const Credentials& who, Follow follow) {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, follow));
+    std::shared_lock lock(inode->lock);
+    PMFS_TRY(check_alive(*volume, inode));
+    const FileType type = type_of(inode.media());
+    const bool stored = type == FileType::kRegular || type == FileType::kDirectory || type == FileType::kSymlink;
+    if ((mode & W_OK) != 0 && stored) PMFS_TRY(volume->writable());
+    static_assert(R_OK == kMayRead && W_OK == kMayWrite && X_OK == kMayExecute);
+    return check_access(inode.media(), static_cast<unsigned>(mode), who);
+  });
+}
+
+Result<SpaceInfo> Filesystem::space() const {
+  PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+  SpaceInfo space;
+  const u64 waiting = volume->quarantine.blocks();  // read first: released blocks are counted twice rather than not at all
+  const u64 free = std::min(volume->blocks.free_blocks() + waiting, volume->blocks.total());
+  space.block_bytes = kBlockBytes;
+  space.blocks = volume->blocks.total();
+  space.blocks_free = free;
+  space.blocks_avail = free > volume->blocks.reserve() ? free - volume->blocks.reserve() : 0;
+  space.inodes_free = volume->inodes.free_slots() + volume->quarantine.slots() + free * media::kInodesPerBlock;
+  space.inodes = volume->inodes.slots() + free * media::kInodesPerBlock;
+  return space;
+}
+
+PoolInfo Filesystem::info() const {
+  PoolInfo info;
+  auto found = usable_volume(impl_);
+  if (!found.ok()) return info;
+  const Volume& volume = **found;
+  const media::Superblock& sb = volume.superblock;
+  info.path = impl_->path();
+  info.label = reinterpret_cast<const char*>(sb.label);
+  info.uuid = uuid_text(sb);
+  info.format_version = sb.format_version.get();
+  info.compat = sb.compat.get();
+  info.ro_compat = sb.ro_compat.get();
+  info.incompat = sb.incompat.get();
+  info.pool_bytes = volume.persist.memory().size_bytes;
+  info.epoch = sb.epoch.get();
+  info.lanes = sb.lane_count.get();
+  info.durability = volume.persist.memory().durability;
+  info.read_only = volume.read_only();
+  info.recovered = volume.recovered;
+  info.saved_map_used = volume.saved_map_used;
+  for (const Region& region : volume.regions.list()) info.regions.push_back({region.off, region.length_bytes});
+  if (auto space_now = space(); space_now.ok()) info.space = *space_now;
+  info.files = volume.inodes.slots() - std::min(volume.inodes.slots(), volume.inodes.free_slots());
+  return info;
+}
+
+// --- Changing the tree -------------------------------------------------------------------------------------------------------
+
+Result<Attributes> Filesystem::mknod(At at, u32 mode, u64 rdev, const Credentials& who, Ref ref) {
+  return guarded([&]() -> Result<Attributes> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
+    if ((mode & S_IFMT) == 0) mode |= S_IFREG;
+    if (S_ISDIR(mode) || S_ISLNK(mode)) return Error{Errc::kInvalid, "mknod makes no directories and no links", 0};
+    return volume->with_space([&] { return make_node(*volume, at, {mode, rdev, {}}, who, pin_if(*volume, ref)); });
+  });
+}
+
+Result<Attributes> Filesystem::mkdir(At at, u32 mode, const Credentials& who, Ref ref) {
+  return guarded([&]() -> Result<Attributes> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
+    const NewNode node{(mode & 01777) | S_IFDIR, 0, {}};
+    return volume->with_space([&] { return make_node(*volume, at, node, who, pin_if(*volume, ref)); });
+  });
+}
+
+Result<Attributes> Filesystem::symlink(std::string_view target, At at, const Credentials& who, Ref ref) {
+  return guarded([&]() -> Result<Attributes> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
+    const NewNode node{0777 | S_IFLNK, 0, target};
+    return volume->with_space([&] { return make_node(*volume, at, node, who, pin_if(*volume, ref)); });
+  });
+}
+
+Result<Attributes> Filesystem::link(At from, At to, const Credentials& who, Follow follow, Ref ref) {
+  return guarded([&]() -> Result<Attributes> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
+    return volume->with_space([&] { return make_link(*volume, from, to, who, follow, pin_if(*volume, ref)); });
+  });
+}
+
+Result<void> Filesystem::unlink(At at, const Credentials& who) {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
+    return volume->with_space([&] { return remove_name(*volume, at, RemoveKind::kFile, who); });
+  });
+}
+
+Result<void> Filesystem::rmdir(At at, const Credentials& who) {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
+    return volume->with_space([&] { return remove_name(*volume, at, RemoveKind::kDirectory, who); });
+  });
+}
+
+Result<void> Filesystem::rename(At from, At to, unsigned flags, const Credentials& who) {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
+    return volume->with_space([&] { return rename_name(*volume, from, to, flags, who); });
+  });
+}
+
+Result<Attributes> Filesystem::set_attributes(At at, const SetAttributes& change, const Credentials& who, Follow follow) {
+  return guarded([&]() -> Result<Attributes> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
+    return volume->with_space([&]() -> Result<Attributes> {
+      PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, follow));
+      return pmfs::set_attributes(*volume, inode, change, who);
+    });
+  });
+}
+
+// --- Files -------------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Opens what is there. @error kNotFound, if nothing is.
+Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Credentials& who) {
+  const Follow follow = (flags & O_NOFOLLOW) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? Follow::kNo : Follow::kYes;
+  PMFS_ASSIGN(const InodeRef inode, resolve(volume, at, who, follow));
+  {
+    std::shared_lock lock(inode->lock);
+    if (!check_alive(volume, inode).ok()) return Error{at.self ? Errc::kStale : Errc::kNotFound, "it was removed", 0};
+    if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return Error{Errc::kExists, "the name is taken", 0};
+    const FileType type = type_of(inode.media());
+    if (type == FileType::kSymlink) return Error{Errc::kLoop, "a symbolic link, and none may be followed", 0};
+    if ((flags & O_DIRECTORY) != 0 && type != FileType::kDirectory) return Error{Errc::kNotDirectory, "not a directory", 0};
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+    if (type == FileType::kDirectory && (writes || (flags & O_CREAT) != 0))
+      return Error{Errc::kIsDirectory, "a directory cannot be opened for writing", 0};
+    if (type != FileType::kRegular && type != FileType::kDirectory)
+      return Error{Errc::kNotSupported, "devices, pipes and sockets are opened by the kernel, not here", 0};
+    unsigned wanted = access_wanted(flags);
+    if ((flags & O_TRUNC) != 0) wanted |= kMayWrite;
+    PMFS_TRY(check_access(inode.media(), wanted, who));
+    if (writes) PMFS_TRY(volume.writable());
+    volume.inodes.add_handle(*inode);
+  }
+  if ((flags & O_TRUNC) == 0) return inode.ino();
+  SetAttributes empty;
+  empty.size_bytes = 0;
+  if (auto cut = set_attributes(volume, inode, empty, who, true); !cut.ok()) {
+    volume.inodes.drop_handle(inode);
+    return cut.error();
+  }
+  return inode.ino();
+}
+
+Result<InodeNo> open_or_create(Volume& volume, const At& at, int flags, u32 mode, const Credentials& who) {
+  for (int tries = 0;; ++tries) {
+    auto opened = open_existing(volume, at, flags, who);
+    if (opened.ok() || opened.error().code != Errc::kNotFound || (flags & O_CREAT) == 0 || at.self) return opened;
+    PMFS_TRY(volume.writable());
+    // A dangling symbolic link is created through, as open(2) does, unless O_EXCL or O_NOFOLLOW forbid it.
+    std::string behind_link;
+    At where = at;
+    if ((flags & (O_EXCL | O_NOFOLLOW)) == 0) PMFS_TRY(through_links(volume, where, behind_link, who));
+    auto made = make_node(volume, where, {(mode & 07777) | S_IFREG, 0, {}}, who,
+                          [&](InodeState& state) { volume.inodes.add_handle(state); });
+    if (made.ok()) return made->ino;
+    // Somebody made it meanwhile: then it can be opened, unless it must be new.
+    if (made.error().code != Errc::kExists || (flags & O_EXCL) != 0 || tries == kLookTries) return made.error();
+  }
+}
+
+}  // namespace
+
+Result<File> Filesystem::open_file(At at, int flags, u32 mode, const Credentials& who) {
+  return guarded([&]() -> Result<File> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    if ((flags & O_TMPFILE) == O_TMPFILE) return Error{Errc::kNotSupported, "nameless files do not exist yet", 0};
+    if ((flags & O_CREAT) != 0 && (flags & O_DIRECTORY) != 0) return Error{Errc::kInvalid, "open makes no directories", 0};
+    PMFS_ASSIGN(const InodeNo ino, volume->with_space([&] { return open_or_create(*volume, at, flags, mode, who); }));
+    return File(impl_, ino, flags, who.uid);
+  });
+}
+
+Result<Dir> Filesystem::open_dir(At at, const Credentials& who) {
+  return guarded([&]() -> Result<Dir> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    PMFS_ASSIGN(const InodeNo ino, open_existing(*volume, at, O_RDONLY | O_DIRECTORY, who));
+    return Dir(impl_, ino);
+  });
+}
+
+Result<std::size_t> Filesystem::read(InodeNo ino, u64 off, std::span<std::byte> out) {
+  return guarded([&]() -> Result<std::size_t> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino));
+    return read_file(*volume, inode, off, out);
+  });
+}
+
+Result<std::size_t> Filesystem::write(InodeNo ino, u64 off, std::span<const std::byte> in, const Credentials& who) {
+  return guarded([&]() -> Result<std::size_t> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino));
+    return volume->with_space([&] { return write_file(*volume, inode, off, in, false, who); });
+  });
+}
+
+Result<void> Filesystem::sync(InodeNo ino) {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino));
+    return sync_inode(*volume, inode);
+  });
+}
+
+Result<void> Filesystem::sync() {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    if (volume->options.read_only) return {};
+    return sync_all(*volume);
+  });
+}
+
+Result<void> Filesystem::pin(InodeNo ino) {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino));
+    std::shared_lock lock(inode->lock);
+    PMFS_TRY(check_alive(*volume, inode));
+    volume->inodes.add_pin(*inode);
+    return {};
+  });
+}
+
+Result<void> Filesystem::unpin(InodeNo ino, u64 count) {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino));
+    if (!volume->inodes.drop_pins(inode, count)) return Error{Errc::kInvalid, "more pins than are held", 0};
+    return {};
+  });
+}
+
+void Filesystem::unpin_all() {
+  if (auto volume = usable_volume(impl_); volume.ok()) (*volume)->inodes.drop_all_pins();
+}
+
+// --- File --------------------------------------------------------------------------------------------------------------------
+
+File::File(std::shared_ptr<FilesystemImpl> fs, InodeNo ino, int flags, u32 uid)
+    : fs_(std::move(fs)), ino_(ino), flags_(flags), uid_(uid) {}
+File::File(File&& other) noexcept : fs_(std::move(other.fs_)), ino_(other.ino_), flags_(other.flags_), uid_(other.uid_) {}
+File& File::operator=(File&& other) noexcept {
+  if (this != &other) {
+    (void)close();
+    fs_ = std::move(other.fs_);
+    ino_ = other.ino_;
+    flags_ = other.flags_;
+    uid_ = other.uid_;
+  }
+  return *this;
+}
+File::~File() { (void)close(); }
+
+Result<void> File::close() {
+  return guarded([&]() -> Result<void> {
+    auto volume = usable_volume(fs_);
+    if (volume.ok()) {
+      auto inode = (*volume)->inodes.get(ino_);
+      if (inode.ok()) (*volume)->inodes.drop_handle(*inode);
+    }
+    fs_.reset();
+    return volume.ok() ? Result<void>() : volume.error();
+  });
+}
+
+Result<std::size_t> File::read(u64 off, std::span<std::byte> out) const {
+  return guarded([&]() -> Result<std::size_t> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(fs_));
+    if ((flags_ & O_ACCMODE) == O_WRONLY) return Error{Errc::kBadHandle, "not opened for reading", 0};
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
+    return read_file(*volume, inode, off, out, (flags_ & O_NOATIME) != 0);
+  });
+}
+
+Result<std::size_t> File::write(u64 off, std::span<const std::byte> in) const {
+  return guarded([&]() -> Result<std::size_t> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(fs_));
+    if ((flags_ & O_ACCMODE) == O_RDONLY) return Error{Errc::kBadHandle, "not opened for writing", 0};
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
+    Credentials who;
+    who.uid = uid_;
+    return volume->with_space([&] { return write_file(*volume, inode, off, in, (flags_ & O_APPEND) != 0, who); });
+  });
+}
+
+Result<void> File::sync() const {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(fs_));
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
+    return sync_inode(*volume, inode);
+  });
+}
+
+Result<Attributes> File::stat() const {
+  return guarded([&]() -> Result<Attributes> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(fs_));
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
+    std::shared_lock lock(inode->lock);
+    PMFS_TRY(check_alive(*volume, inode));
+    return attributes_of(inode);
+  });
+}
+
+Result<void> File::truncate(u64 size_bytes) const {
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const volume, writable_volume(fs_));
+    if ((flags_ & O_ACCMODE) == O_RDONLY) return Error{Errc::kBadHandle, "not opened for writing", 0};
+    PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
+    Credentials who;
+    who.uid = uid_;
+    SetAttributes change;
+    change.size_bytes = size_bytes;
+    PMFS_TRY(volume->with_space([&] { return set_attributes(*volume, inode, change, who, true); }));
+    return {};
+  });
+}
+
+// --- Dir ---------------------------------------------------------------------------------------------------------------------
+
+struct Dir::Stream {
+  DirectorySnapshot snapshot;
+};
+
+Dir::Dir(std::shared_ptr<FilesystemImpl> fs, InodeNo ino) : fs_(std::move(fs)), ino_(ino), stream_(std::make_unique<Stream>()) {}
+Dir::Dir(Dir&&) noexcept = default;
+Dir& Dir::operator=(Dir&& other) noexcept {
+  if (this != &other) {
+    (void)close();
+    fs_ = std::move(other.fs_);
+    ino_ = other.ino_;
+    stream_ = std::move(other.stream_);
+  }
+  return *this;
+}
+Dir::~Dir() { (void)close(); }
+
+Result<void> Dir::close() {
+  return guarded([&]() -> Result<void> {
+    auto volume = usable_volume(fs_);
+    if (volume.ok()) {
+      auto inode = (*volume)->inodes.get(ino_);
+      if (inode.ok()) (*volume)->inodes.drop_handle(*inode);
+    }
+    fs_.reset();
+    stream_.reset();
+    return volume.ok() ? Result<void>() : volume.error();
+  });
+}
+
+void Dir::rewind() {
+  if (stream_ != nullptr) stream_->snapshot.forget();
+}
+
+Result<bool> Dir::read(u64 cookie, DirEntry& out) {
+  return guarded([&]() -> Result<bool> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(fs_));
+    PMFS_ASSIGN(const InodeRef dir, volume->inodes.get(ino_));
+    std::shared_lock lock(dir->lock);
+    PMFS_TRY(check_alive(*volume, dir));
+    if (cookie < kCookieDotDot) {
+      const bool dot = cookie < kCookieDot;
+      out.ino = dot ? ino_ : InodeNo{dir.media().parent.get()};
+      out.type = FileType::kDirectory;
+      out.cookie = dot ? kCookieDot : kCookieDotDot;
+      out.name_len = dot ? 1 : 2;
+      std::strcpy(out.name, dot ? "." : "..");
+      return true;
+    }
+    // The listing is of one moment, the first read behind the dots: what comes and goes later is not promised.
+    if (!stream_->snapshot.taken()) PMFS_TRY(stream_->snapshot.take(*volume, dir));
+    return stream_->snapshot.next(*volume, dir, cookie, out);
+  });
+}
+
+}  // namespace pmfs

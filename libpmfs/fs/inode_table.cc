@@ -1,0 +1,333 @@
+#include "fs/inode_table.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.h"
+
+namespace pmfs {
+
+namespace {
+constexpr u64 kFirstGrowth = 4;   // blocks: 16 KiB
+constexpr u64 kLastGrowth = 256;  // 1 MiB
+
+bool is_live(const media::Inode& inode) { return media::low_half(inode.state_gen.get()) == media::kSlotLive; }
+
+u32 thread_index() {
+  static std::atomic<u32> next{0};
+  thread_local const u32 index = next.fetch_add(1, std::memory_order_relaxed);
+  return index;
+}
+}  // namespace
+
+InodeRef::~InodeRef() {
+  if (state_ != nullptr) table_->release(state_);
+}
+
+NewInode::~NewInode() {
+  if (!ref_) return;  // moved from, or kept
+  ref_->lock.unlock();
+  if (!growth_.owns_lock()) table_->add_free_slot(to_u64(ref_.ino()) - 1);
+}
+
+void NewInode::keep(Freed& freed) {
+  if (growth_.owns_lock()) {
+    freed.blocks.insert(freed.blocks.end(), old_nodes_.begin(), old_nodes_.end());
+    for (u64 i = 0; i < new_blocks_; ++i) table_->set_block(new_first_ + i, new_block_ + i);
+    const u64 first_slot = new_first_ * media::kInodesPerBlock;
+    table_->slots_.store(first_slot + new_blocks_ * media::kInodesPerBlock, std::memory_order_release);
+    growth_.unlock();
+    for (u64 slot = first_slot + new_blocks_ * media::kInodesPerBlock - 1; slot > first_slot; --slot)
+      table_->add_free_slot(slot);  // the first one is this inode's
+  }
+  ref_->lock.unlock();
+  ref_ = InodeRef();
+}
+
+InodeTable::InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps,
+                       BlockSource& blocks)
+    : persist_(persist), lanes_(lanes), superblock_(superblock), maps_(maps), blocks_(blocks) {}
+
+InodeTable::~InodeTable() {
+  for (auto& chunk : chunks_) delete[] chunk.load();
+}
+
+// --- Slots -------------------------------------------------------------------------------------------------------------
+
+void InodeTable::set_block(u64 index, u64 block) {
+  const u64 shifted = index + 64;
+  const auto k = static_cast<u32>(std::bit_width(shifted) - 7);
+  PMFS_ASSERT(k < kChunks);
+  if (chunks_[k].load(std::memory_order_relaxed) == nullptr)
+    chunks_[k].store(new std::atomic<u64>[std::size_t{64} << k]{}, std::memory_order_release);
+  chunks_[k].load(std::memory_order_relaxed)[shifted - (u64{64} << k)].store(block, std::memory_order_release);
+}
+
+media::Inode& InodeTable::slot(u64 slot) const {
+  const u64 shifted = slot / media::kInodesPerBlock + 64;
+  const auto k = static_cast<u32>(std::bit_width(shifted) - 7);
+  const u64 block = chunks_[k].load(std::memory_order_acquire)[shifted - (u64{64} << k)].load(std::memory_order_acquire);
+  auto* inodes = reinterpret_cast<media::Inode*>(persist_.memory().at(block_off(block)));
+  return inodes[slot % media::kInodesPerBlock];
+}
+
+Result<void> InodeTable::load() {
+  const u64 slots = superblock_.inode_slots.get();
+  if (slots == 0 || slots % media::kInodesPerBlock != 0 || slots > u64{1} << 36)
+    return Error{Errc::kCorrupt, "the inode file's length cannot be", 0};
+  const u64 blocks = slots / media::kInodesPerBlock;
+  u64 next = 0;
+  PMFS_TRY(maps_.each(superblock_.inode_map_root.get(), 0, blocks, [&](const Extent& e) -> Result<void> {
+    if (e.logical != next || e.unwritten) return Error{Errc::kCorrupt, "the inode file has a hole", 0};
+    for (u64 i = 0; i < e.count; ++i) set_block(e.logical + i, e.block + i);
+    next = e.end();
+    return {};
+  }));
+  if (next != blocks) return Error{Errc::kCorrupt, "the inode file is shorter than its length", 0};
+  slots_ = slots;
+  return {};
+}
+
+void InodeTable::add_free_slot(u64 slot) {
+  FreeSlots& list = free_[slot % free_.size()];
+  std::lock_guard lock(list.mutex);
+  list.slots.push_back(slot);
+  free_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::optional<u64> InodeTable::pop_free_slot() {
+  if (free_count_.load(std::memory_order_relaxed) == 0) return std::nullopt;
+  for (std::size_t i = 0; i < free_.size(); ++i) {
+    FreeSlots& list = free_[(thread_index() + i) % free_.size()];
+    std::lock_guard lock(list.mutex);
+    if (list.slots.empty()) continue;
+    const u64 slot = list.slots.back();
+    list.slots.pop_back();
+    free_count_.fetch_sub(1, std::memory_order_relaxed);
+    return slot;
+  }
+  return std::nullopt;
+}
+
+Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
+  std::unique_lock<std::mutex> growth;
+  for (int tries = 0;; ++tries) {
+    const auto slot = pop_free_slot();
+    if (!slot.has_value()) {
+      if (!growth.owns_lock()) {  // look again under the lock: another thread may have grown the file meanwhile
+        growth = std::unique_lock(grow_mutex_);
+        continue;
+      }
+      const u64 first = slots();
+      // The new slot's state lies in a block that the table does not know yet, and nobody else can ask for.
+      InodeRef ref;
+      {
+        const InodeNo ino{first + 1};
+        Shard& home = shard(ino);
+        std::lock_guard lock(home.mutex);
+        auto& state = home.states[to_u64(ino)];
+        if (state == nullptr) state = std::make_unique<InodeState>();
+        state->ino = ino;
+        state->refs += 1;
+        ref = InodeRef(this, state.get());
+      }
+      ref->lock.lock();
+      NewInode fresh(*this, std::move(ref));
+      fresh.growth_ = std::move(growth);
+      if (auto grown = grow(commit, hold, fresh); !grown.ok()) return grown.error();
+      return fresh;
+    }
+    PMFS_ASSIGN(InodeRef ref, get(InodeNo{*slot + 1}));
+    // Somebody may still have the number from the slot's last life and be about to find it dead. He is not waited for:
+    // he could be waiting for a lock that our caller holds.
+    if (!ref->lock.try_lock()) {
+      add_free_slot(*slot);
+      if (tries > 64) return Error{Errc::kNoSpace, "every free inode is busy", 0};
+      continue;
+    }
+    ref->dead = false;
+    ref->times_lazy = false;
+    ref->atime_ns = 0;
+    ref->atime_logged = {};
+    ref->removed_block = ref->removed_slots = ref->hint_logical = 0;
+    return NewInode(*this, std::move(ref));
+  }
+}
+
+// Grows the inode file by some blocks, as a part of the caller's commit. All new state words are zero before fence 1.
+Result<void> InodeTable::grow(Commit& commit, BlockHold& hold, NewInode& fresh) {
+  const u64 have = slots() / media::kInodesPerBlock;
+  u64 want = std::clamp(have, kFirstGrowth, kLastGrowth);
+  BlockRun run;
+  for (;; want = std::max<u64>(1, want / 2)) {
+    auto taken = hold.take(want);
+    if (taken.ok()) {
+      run = *taken;
+      break;
+    }
+    if (want == 1) return taken.error();
+  }
+  auto* inodes = reinterpret_cast<media::Inode*>(persist_.memory().at(block_off(run.first)));
+  for (u64 i = 0; i < run.count * media::kInodesPerBlock; ++i) {
+    persist_.store(inodes[i].state_gen, 0);
+    persist_.flush(&inodes[i].state_gen, sizeof(u64), Order::kFreshSlots);
+  }
+  PMFS_ASSIGN(const MapChange change, maps_.replace(superblock_.inode_map_root.get(), have, have + run.count,
+                                                    {{have, run.count, run.first, false}}, hold));
+  commit.touch(grow_last_);
+  commit.set(superblock_.inode_map_root, change.root);
+  commit.set(superblock_.inode_slots, (have + run.count) * media::kInodesPerBlock);
+  fresh.ref_->media = inodes;
+  fresh.new_first_ = have;
+  fresh.new_blocks_ = run.count;
+  fresh.new_block_ = run.first;
+  fresh.old_nodes_ = change.freed;
+  return {};
+}
+
+// --- States ------------------------------------------------------------------------------------------------------------
+
+Result<InodeRef> InodeTable::get(InodeNo ino) {
+  const u64 number = to_u64(ino);
+  if (number == 0 || number > slots()) return Error{Errc::kStale, "no such inode", 0};
+  Shard& home = shard(ino);
+  std::lock_guard lock(home.mutex);
+  auto& state = home.states[number];
+  if (state == nullptr) {
+    state = std::make_unique<InodeState>();
+    state->ino = ino;
+    state->media = &slot(number - 1);
+    state->refs = 1;
+    InodeRef ref(this, state.get());
+    if (home.states.size() > kStatesKept) trim(home);
+    return ref;
+  }
+  if (state->media == nullptr) state->media = &slot(number - 1);
+  state->refs += 1;
+  return InodeRef(this, state.get());
+}
+
+void InodeTable::release(InodeState* state) {
+  Shard& home = shard(state->ino);
+  std::lock_guard lock(home.mutex);
+  PMFS_ASSERT(state->refs > 0);
+  state->refs -= 1;
+}
+
+// Drops a few states that nobody needs. Nobody holds their locks: refs is 0.
+void InodeTable::trim(Shard& home) {
+  u32 looked = 0;
+  for (auto it = home.states.begin(); it != home.states.end() && looked < 16; ++looked) {
+    const InodeState& state = *it->second;
+    const bool needed = state.refs != 0 || state.handles != 0 || state.pins != 0 || state.unlinked || state.times_lazy ||
+                        state.atime_ns != 0 || !lanes_.retired(state.last);
+    it = needed ? std::next(it) : home.states.erase(it);
+  }
+}
+
+std::vector<InodeRef> InodeTable::all() {
+  std::vector<InodeRef> refs;
+  for (Shard& home : shards_) {
+    std::lock_guard lock(home.mutex);
+    for (auto& [number, state] : home.states) {
+      state->refs += 1;
+      refs.emplace_back(this, state.get());
+    }
+  }
+  return refs;
+}
+
+// --- Holds -------------------------------------------------------------------------------------------------------------
+
+void InodeTable::add_handle(InodeState& state) {
+  std::lock_guard lock(shard(state.ino).mutex);
+  state.handles += 1;
+}
+
+void InodeTable::add_pin(InodeState& state) {
+  std::lock_guard lock(shard(state.ino).mutex);
+  state.pins += 1;
+}
+
+void InodeTable::drop_handle(const InodeRef& ref) {
+  {
+    std::lock_guard lock(shard(ref.ino()).mutex);
+    PMFS_ASSERT(ref->handles > 0);
+    ref->handles -= 1;
+  }
+  bury(ref);
+}
+
+bool InodeTable::drop_pins(const InodeRef& ref, u64 count) {
+  {
+    std::lock_guard lock(shard(ref.ino()).mutex);
+    if (ref->pins < count) return false;
+    ref->pins -= count;
+  }
+  bury(ref);
+  return true;
+}
+
+void InodeTable::drop_all_pins() {
+  for (const InodeRef& ref : all()) {
+    {
+      std::lock_guard lock(shard(ref.ino()).mutex);
+      if (ref->pins == 0) continue;
+      ref->pins = 0;
+    }
+    bury(ref);
+  }
+}
+
+bool InodeTable::anything_held() const {
+  for (const Shard& home : shards_) {
+    std::lock_guard lock(home.mutex);
+    for (const auto& [number, state] : home.states)
+      if (state->handles != 0 || state->pins != 0) return true;
+  }
+  return false;
+}
+
+bool InodeTable::held(const InodeState& state) const {
+  std::lock_guard lock(shard(state.ino).mutex);
+  return state.handles != 0 || state.pins != 0;
+}
+
+// Frees an inode that has neither names nor holds. REQUIRES: its exclusive lock.
+void InodeTable::reclaim(InodeState& state, Freed& freed) {
+  state.dead = true;
+  state.times_lazy = false;
+  state.atime_ns = 0;
+  for (const BlockRun& run : maps_.all_blocks(state.media->map_root.get())) freed.blocks.push_back(run);
+  freed.slots.push_back(to_u64(state.ino) - 1);
+}
+
+void InodeTable::unlinked(InodeState& state, Freed& freed) {
+  {
+    std::lock_guard lock(shard(state.ino).mutex);
+    if (state.handles != 0 || state.pins != 0) {
+      state.unlinked = true;
+      return;
+    }
+  }
+  reclaim(state, freed);
+}
+
+// After a hold has gone: if it was the last of an inode without names, the inode is freed. No store, no fence.
+void InodeTable::bury(const InodeRef& ref) {
+  Freed freed;
+  {
+    std::unique_lock exclusive(ref->lock);
+    {
+      std::lock_guard lock(shard(ref.ino()).mutex);
+      if (!ref->unlinked || ref->handles != 0 || ref->pins != 0) return;
+      ref->unlinked = false;
+    }
+    reclaim(*ref, freed);
+    // Its last change, not only the one that took the last name: each change had retired the one before it (R2).
+    freed.by = ref->last;
+  }
+  quarantine_->add(std::move(freed));
+}
+
+}  // namespace pmfs

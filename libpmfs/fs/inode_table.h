@@ -1,0 +1,185 @@
+// Inodes in DRAM: who is locked, who holds what, which slots are free; and the growing inode file.
+//
+// What it owns: one InodeState for each inode in use by somebody now (and some that were lately), the free slots, and the
+// inode file's own lock.
+//   I1  An InodeState exists while anybody has an InodeRef to it, holds or pins its inode, or its last change is not
+//       retired (R3).
+//   I2  An inode whose last name is gone is free on the medium at once. Its slot and blocks stay out of reach here until
+//       the last hold goes; then they enter the quarantine. That stores nothing in the pool.
+//   I3  `dead` is set under the exclusive lock; whoever gets the lock afterwards answers kStale.
+//   I4  Slots of a grown inode file are handed out only after the commit that grew it.
+// LOCK order: rename mutex, inode locks in inode order, inode file lock, then the table's and the allocator's own mutexes
+// (held for a few instructions, never while another is waited for). DESIGN.md "LOCKS".
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/commit.h"
+#include "base/quarantine.h"
+#include "fs/extent_map.h"
+#include "fs/format.h"
+
+namespace pmfs {
+
+class InodeTable;
+
+/// The DRAM side of an inode. Members are guarded by `lock` unless stated.
+struct InodeState {
+  InodeNo ino{};
+  media::Inode* media = nullptr;
+  std::shared_mutex lock;
+  ChangeMark last;              // the commit that changed it last
+  bool dead = false;            // freed, and nobody holds it: only the number is left
+  bool times_lazy = false;      // times were stored without a record and not flushed
+  ChangeMark atime_logged;      // the commit that last logged the atime word
+  std::atomic<i64> atime_ns{0}; // a newer access time, not yet in the inode; 0: none. Set under the shared lock
+
+  // Directories: what the last change removed, whose bytes may not be reused until it is retired (R4), and where a new
+  // entry will probably fit.
+  u64 removed_block = 0;
+  u64 removed_slots = 0;
+  ChangeMark removed_by;
+  u64 hint_logical = 0;
+
+  // Guarded by the table's shard mutex.
+  u32 refs = 0;                 // InodeRefs
+  u64 handles = 0;              // open files and streams
+  u64 pins = 0;                 // look-up counts of a bridge
+  bool unlinked = false;        // free on the medium, held here
+};
+
+/// A counted reference to an InodeState. Holds no lock.
+class InodeRef {
+ public:
+  InodeRef() = default;
+  InodeRef(InodeTable* table, InodeState* state) : table_(table), state_(state) {}
+  InodeRef(InodeRef&& other) noexcept : table_(other.table_), state_(std::exchange(other.state_, nullptr)) {}
+  InodeRef& operator=(InodeRef&& other) noexcept {
+    std::swap(table_, other.table_);
+    std::swap(state_, other.state_);
+    return *this;
+  }
+  ~InodeRef();
+  InodeState* operator->() const { return state_; }
+  InodeState& operator*() const { return *state_; }
+  explicit operator bool() const { return state_ != nullptr; }
+  InodeNo ino() const { return state_->ino; }
+  media::Inode& media() const { return *state_->media; }
+
+ private:
+  InodeTable* table_ = nullptr;
+  InodeState* state_ = nullptr;
+};
+
+/// A free slot taken for a new inode, locked exclusively. Given back when dropped, unless kept.
+class NewInode {
+ public:
+  NewInode(NewInode&&) = default;
+  NewInode& operator=(NewInode&&) = delete;
+  ~NewInode();
+  const InodeRef& ref() const { return ref_; }
+  /// The commit has run: the slot is in use, and those of a grown inode file may be handed out. What growing the inode
+  /// file's map freed is added to `freed`.
+  void keep(Freed& freed);
+
+ private:
+  friend class InodeTable;
+  NewInode(InodeTable& table, InodeRef ref) : table_(&table), ref_(std::move(ref)) {}
+  InodeTable* table_;
+  InodeRef ref_;
+  std::unique_lock<std::mutex> growth_;  // held while the inode file grows in this commit
+  u64 new_first_ = 0, new_blocks_ = 0, new_block_ = 0;  // the grown part
+  std::vector<BlockRun> old_nodes_;                      // of its map
+};
+
+class InodeTable {
+ public:
+  InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps, BlockSource& blocks);
+  ~InodeTable();
+
+  /// Learns the inode file's blocks. While nobody else is here. @error kCorrupt.
+  Result<void> load();
+  /// Puts a slot on the free list. While the state is rebuilt, and from the quarantine.
+  void add_free_slot(u64 slot);
+  u64 slots() const { return slots_.load(std::memory_order_acquire); }
+  u64 free_slots() const { return free_count_.load(std::memory_order_relaxed); }
+  /// REQUIRES: slot < slots().
+  media::Inode& slot(u64 slot) const;
+
+  /// The state of an inode by number, whether live or not. @error kStale: no such slot.
+  Result<InodeRef> get(InodeNo ino);
+
+  /// Takes a free slot for a new inode; if there is none, grows the inode file as a part of `commit`.
+  /// @error kNoSpace, kCorrupt.
+  Result<NewInode> take_slot(Commit& commit, BlockHold& hold);
+
+  // Holds. REQUIRES: the caller has the inode's lock, at least shared, and found it not dead.
+  void add_handle(InodeState& state);
+  void add_pin(InodeState& state);
+  void drop_handle(const InodeRef& ref);
+  /// @return false: fewer than `count` pins are there; none was dropped.
+  bool drop_pins(const InodeRef& ref, u64 count);
+  void drop_all_pins();
+  bool anything_held() const;
+
+  /// The last name is gone. REQUIRES: the exclusive lock, and the commit has run. If nobody holds the inode it is dead now,
+  /// and what it held goes to `freed`.
+  void unlinked(InodeState& state, Freed& freed);
+  /// Whether somebody holds it.
+  bool held(const InodeState& state) const;
+
+  /// Gets freed inodes of last holds. Set once, before use.
+  void set_quarantine(Quarantine* quarantine) { quarantine_ = quarantine; }
+  /// For each state that exists now, without its lock.
+  std::vector<InodeRef> all();
+
+ private:
+  friend class InodeRef;
+  friend class NewInode;
+  struct Shard {
+    mutable std::mutex mutex;
+    std::unordered_map<u64, std::unique_ptr<InodeState>> states;
+  };
+  static constexpr u32 kShards = 64;
+  static constexpr std::size_t kStatesKept = 1024;  // per shard; more only while they are in use
+  static constexpr u32 kChunks = 32;
+
+  Shard& shard(InodeNo ino) const { return shards_[to_u64(ino) % kShards]; }
+  void release(InodeState* state);
+  void trim(Shard& shard);
+  void bury(const InodeRef& ref);
+  void reclaim(InodeState& state, Freed& freed);
+  void set_block(u64 index, u64 block);
+  std::optional<u64> pop_free_slot();
+  Result<void> grow(Commit& commit, BlockHold& hold, NewInode& fresh);
+
+  Persist& persist_;
+  Lanes& lanes_;
+  media::Superblock& superblock_;
+  const ExtentMap& maps_;
+  BlockSource& blocks_;
+  Quarantine* quarantine_ = nullptr;
+  mutable std::array<Shard, kShards> shards_;
+
+  // Blocks of the inode file, by index: chunk k holds 64 << k of them, so that growing moves nothing.
+  std::array<std::atomic<std::atomic<u64>*>, kChunks> chunks_{};
+  std::atomic<u64> slots_{0};
+
+  std::mutex grow_mutex_;      // the inode file's lock
+  ChangeMark grow_last_;       // guarded by it
+  struct FreeSlots {
+    std::mutex mutex;
+    std::vector<u64> slots;
+  };
+  std::array<FreeSlots, 8> free_;
+  std::atomic<u64> free_count_{0};
+};
+
+}  // namespace pmfs

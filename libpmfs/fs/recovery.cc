@@ -1,0 +1,190 @@
+// Opening and closing: recovery of the lanes, the epoch, and what the allocator knows.
+//
+// RECOVERY order (DESIGN.md "RECOVERY"):
+//   V1  Superblock and regions are checked before anything they lead to is followed.
+//   V2  Every lane is recovered under the old epoch; one fence makes that durable.
+//   V3  Then the epoch is raised and fenced: all records of the past are void. A crash before that repeats V2.
+//   V4  Only then the allocator is filled: from the saved map if it names the old epoch, otherwise from what is reachable.
+//   V5  Nothing is allocated before V4 is complete.
+#include <cstring>
+
+#include "base/checksum.h"
+#include "fs/volume.h"
+
+namespace pmfs {
+
+namespace {
+
+u64 saved_locator_checksum(const media::Superblock& superblock) {
+  return checksum64(&superblock.saved_map_off, offsetof(media::Superblock, saved_locator_sum) -
+                                                   offsetof(media::Superblock, saved_map_off));
+}
+
+// The saved map, if there is a valid one of this epoch.
+std::vector<u64> read_saved_map(const Volume& volume, u64 epoch) {
+  const media::Superblock& sb = volume.superblock;
+  const u64 off = sb.saved_map_off.get();
+  const u64 bytes = sb.saved_map_bytes.get();
+  if (sb.saved_locator_sum.get() != saved_locator_checksum(sb) || sb.saved_map_epoch.get() != epoch || bytes == 0 ||
+      off % kBlockBytes != 0 || bytes % sizeof(u64) != 0 || !volume.regions.contains(off, bytes))
+    return {};
+  const std::byte* at = volume.persist.memory().at(PoolOff{off});
+  if (checksum64(at, bytes, epoch) != sb.saved_map_sum.get()) return {};
+  std::vector<u64> words(bytes / sizeof(u64));
+  std::memcpy(words.data(), at, bytes);
+  return words;
+}
+
+Result<void> use(BlockAlloc& blocks, BlockRun run) {
+  if (blocks.mark_used(run)) return {};
+  return Error{Errc::kCorrupt, "a block has two owners", to_u64(block_off(run.first))};
+}
+
+Result<void> use_map(Volume& volume, u64 root) {
+  PMFS_TRY(volume.maps.each(root, 0, kMapEnd, [&](const Extent& e) { return use(volume.blocks, {e.block, e.count}); }));
+  return volume.maps.each_node(root, [&](u64 block, u32) { return use(volume.blocks, {block, 1}); });
+}
+
+Result<void> use_own_structures(Volume& volume) {
+  const media::Superblock& sb = volume.superblock;
+  const u64 own = to_u64(volume.persist.memory().off_of(&sb)) / kBlockBytes;
+  PMFS_TRY(use(volume.blocks, {own, 1}));
+  PMFS_TRY(use(volume.blocks, {sb.region_table_off.get() / kBlockBytes, 1}));
+  constexpr u64 kLaneBlocks = (media::kLaneAreaBytes + kBlockBytes - 1) / kBlockBytes;
+  PMFS_TRY(use(volume.blocks, {sb.lane_area_off.get() / kBlockBytes, kLaneBlocks}));
+  return use_map(volume, sb.inode_map_root.get());
+}
+
+// Free slots, and unless a saved map was taken, used blocks, from the inode file.
+Result<void> scan_inodes(Volume& volume, bool blocks_too) {
+  for (u64 slot = volume.inodes.slots(); slot-- > 0;) {
+    const media::Inode& inode = volume.inodes.slot(slot);
+    switch (media::low_half(inode.state_gen.get())) {
+      case media::kSlotFree: volume.inodes.add_free_slot(slot); break;
+      case media::kSlotLive:
+        if (blocks_too) PMFS_TRY(use_map(volume, inode.map_root.get()));
+        break;
+      default:
+        return Error{Errc::kCorrupt, "an inode is in no known state", to_u64(volume.persist.memory().off_of(&inode))};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Volume::Volume(Memory memory, media::Superblock& sb, Regions region_list, LaneKey key, const OpenOptions& open_options)
+    : persist(memory),
+      superblock(sb),
+      regions(std::move(region_list)),
+      lanes(persist, PoolOff{sb.lane_area_off.get()}, key, sb.lane_count.get()),
+      blocks(regions),
+      maps(persist, regions, sb.hash_seed.get()),
+      quarantine(lanes, persist,
+                 [this](const Freed& freed) {
+                   for (const BlockRun& run : freed.blocks) blocks.release(run);
+                   for (const u64 slot : freed.slots) inodes.add_free_slot(slot);
+                 }),
+      inodes(persist, lanes, sb, maps, blocks),
+      options(open_options) {
+  hash_name.seed = sb.hash_seed.get();
+  inodes.set_quarantine(&quarantine);
+}
+
+Result<std::unique_ptr<Volume>> open_volume(Memory memory, PoolOff locator_off, const OpenOptions& options) {
+  PMFS_ASSIGN(media::Superblock* const sb, find_superblock(memory, locator_off));
+  if ((sb->ro_compat.get() & ~kKnownRoCompat) != 0 && !options.read_only)
+    return Error{Errc::kTooNew, "the pool uses a feature of a newer version and can only be opened read-only", 0};
+  PMFS_ASSIGN(Regions regions, read_regions(memory, *sb));
+
+  const u64 epoch = sb->epoch.get();
+  const LaneKey old_key = lane_key(*sb, epoch);
+  u64 undone = 0;
+  {
+    Persist persist(memory);
+    const PoolOff area{sb->lane_area_off.get()};
+    for (u32 lane = 0; lane < sb->lane_count.get(); ++lane) {
+      PMFS_ASSIGN(const LaneVerdict verdict, recover_lane(persist, area, old_key, lane,
+                                                          [&](u64 off) { return regions.contains(off, sizeof(u64)); }));
+      if (verdict == LaneVerdict::kUndone) undone += 1;
+    }
+    // ORDER recovery: what the lanes put back is durable before the epoch makes their records void (V3).
+    persist.fence(Order::kUndoFence);
+    persist.store(sb->epoch, epoch + 1);
+    persist.flush(&sb->epoch, sizeof(u64), Order::kEpoch);
+    // ORDER epoch: no record of the new epoch is written before the medium knows the epoch (R1).
+    persist.fence(Order::kEpochFence);
+    if (persist.failed()) return Error{Errc::kIo, "writing to the medium failed", 0};
+  }
+
+  if (undone != 0) {  // recovery wrote: what it may have changed is checked anew
+    PMFS_TRY(find_superblock(memory, locator_off));
+    PMFS_ASSIGN(regions, read_regions(memory, *sb));
+  }
+
+  auto volume = std::make_unique<Volume>(memory, *sb, std::move(regions), lane_key(*sb, epoch + 1), options);
+  volume->recovered = undone != 0;
+  volume->lanes_undone = undone;
+  PMFS_TRY(volume->inodes.load());
+  const std::vector<u64> saved = undone == 0 ? read_saved_map(*volume, epoch) : std::vector<u64>();
+  volume->saved_map_used = !saved.empty() && volume->blocks.load(saved);
+  if (!volume->saved_map_used) PMFS_TRY(use_own_structures(*volume));
+  PMFS_TRY(scan_inodes(*volume, !volume->saved_map_used));
+  return volume;
+}
+
+Result<void> sync_all(Volume& volume) {
+  bool pending = false;
+  volume.lanes.retire_all(Order::kRetireHeader, Order::kRetireFence);
+  for (const InodeRef& ref : volume.inodes.all()) {
+    std::unique_lock lock(ref->lock);
+    if (ref->dead) continue;
+    // Every change that returned is retired (above), so the access time may be stored without a record (R3).
+    if (const i64 atime = ref->atime_ns.exchange(0); atime != 0 && volume.lanes.retired(ref->atime_logged)) {
+      volume.persist.store(ref.media().atime_ns, static_cast<u64>(atime));
+      ref->times_lazy = true;
+    }
+    if (!ref->times_lazy) continue;
+    volume.persist.flush(&ref.media(), kLineBytes, Order::kLazyTimes);
+    ref->times_lazy = false;
+    pending = true;
+  }
+  // ORDER sync: lazily stored times are durable when this returns.
+  if (pending) volume.persist.fence(Order::kSyncFence);
+  volume.persist.write_back_all();
+  if (volume.persist.failed()) return Error{Errc::kIo, "writing to the medium failed", 0};
+  return {};
+}
+
+Result<void> close_volume(Volume& volume) {
+  if (volume.inodes.anything_held()) return Error{Errc::kBusy, "files, directories or pins are still held", 0};
+  if (volume.read_only()) return {};
+  PMFS_TRY(sync_all(volume));
+  volume.quarantine.drain();
+
+  // The map lies in blocks that it calls free itself: the next open for writing reads it before it writes anything.
+  const std::vector<u64> words = volume.blocks.save();
+  const u64 bytes = words.size() * sizeof(u64);
+  const BlockRun run = volume.blocks.find_free((bytes + kBlockBytes - 1) / kBlockBytes);
+  if (run.count == 0) return {};  // no room: the next open scans
+  media::Superblock& sb = volume.superblock;
+  Persist& persist = volume.persist;
+  const u64 epoch = sb.epoch.get();
+  std::byte* at = persist.memory().at(block_off(run.first));
+  persist.copy(at, words.data(), bytes, Order::kSavedMap);
+  // ORDER saved map: the map is durable before its locator names it.
+  persist.fence(Order::kSavedMapFence);
+  persist.store(sb.saved_map_off, to_u64(block_off(run.first)));
+  persist.store(sb.saved_map_bytes, bytes);
+  persist.store(sb.saved_map_epoch, epoch);
+  persist.store(sb.saved_map_sum, checksum64(words.data(), bytes, epoch));
+  persist.store(sb.saved_locator_sum, saved_locator_checksum(sb));  // a torn locator fails it
+  persist.flush(&sb.saved_map_off, kLineBytes, Order::kSavedLocator);
+  // ORDER saved locator: the close that returned is seen as one.
+  persist.fence(Order::kSavedLocatorFence);
+  persist.write_back_all();
+  if (persist.failed()) return Error{Errc::kIo, "writing to the medium failed", 0};
+  return {};
+}
+
+}  // namespace pmfs

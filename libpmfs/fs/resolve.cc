@@ -1,0 +1,189 @@
+#include "fs/resolve.h"
+
+#include <algorithm>
+
+#include "fs/directory.h"
+
+namespace pmfs {
+
+namespace {
+
+constexpr int kMaxLinks = 40;
+constexpr u64 kMaxTarget = kPathMax;
+
+bool in_group(u32 gid, const Credentials& who) {
+  return gid == who.gid || std::find(who.groups.begin(), who.groups.end(), gid) != who.groups.end();
+}
+
+// The walk's state: where it stands, and what is left of the path.
+struct Walk {
+  Volume& volume;
+  const Credentials& who;
+  InodeRef here;
+  std::string left;       // a view into it would not survive a symbolic link
+  std::size_t pos = 0;
+  int links = 0;
+
+  bool at_end() const { return pos >= left.size(); }
+  void skip_slashes() {
+    while (pos < left.size() && left[pos] == '/') ++pos;
+  }
+  std::string_view take_component() {
+    const std::size_t end = std::min(left.find('/', pos), left.size());
+    const std::string_view name = std::string_view(left).substr(pos, end - pos);
+    pos = end;
+    return name;
+  }
+};
+
+// Looks `name` up in the directory where the walk stands: search permission, then the entry.
+Result<InodeRef> step(Walk& walk, std::string_view name) {
+  if (name.size() > kNameMax) return Error{Errc::kNameTooLong, "a name is longer than 255 bytes", 0};
+  InodeRef& dir = walk.here;
+  std::shared_lock lock(dir->lock);
+  if (!check_alive(walk.volume, dir).ok()) return Error{Errc::kNotFound, "a directory of the path is gone", 0};
+  if (type_of(dir.media()) != FileType::kDirectory)
+    return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
+  PMFS_TRY(check_access(dir.media(), kMayExecute, walk.who));
+  if (name == ".") return walk.volume.inodes.get(dir.ino());
+  if (name == "..") return walk.volume.inodes.get(InodeNo{dir.media().parent.get()});
+  PMFS_ASSIGN(const auto entry, find_entry(walk.volume, dir, name));
+  if (!entry.has_value()) return Error{Errc::kNotFound, "no such file or directory", 0};
+  auto found = walk.volume.inodes.get(entry->ino);
+  if (!found.ok()) return Error{Errc::kCorrupt, "an entry names no inode", to_u64(block_off(entry->block))};
+  return found;
+}
+
+// Puts a link's target in front of what is left of the path.
+Result<void> follow_link(Walk& walk, const std::string& target) {
+  if (++walk.links > kMaxLinks) return Error{Errc::kLoop, "too many symbolic links", 0};
+  std::string rest = target;
+  if (!walk.at_end()) rest += walk.left.substr(walk.pos);
+  walk.left = std::move(rest);
+  walk.pos = 0;
+  if (!walk.left.empty() && walk.left[0] == '/') {
+    PMFS_ASSIGN(walk.here, walk.volume.inodes.get(kRootIno));
+  }
+  return {};
+}
+
+Result<Walk> start(Volume& volume, const At& at, const Credentials& who) {
+  if (at.path.empty()) return Error{Errc::kNotFound, "the path is empty", 0};
+  if (at.path.size() > kPathMax) return Error{Errc::kNameTooLong, "the path is longer than 4095 bytes", 0};
+  if (at.path.find('\0') != std::string_view::npos) return Error{Errc::kInvalid, "the path contains a zero byte", 0};
+  PMFS_ASSIGN(InodeRef here, volume.inodes.get(at.path[0] == '/' ? kRootIno : at.dir));
+  return Walk{volume, who, std::move(here), std::string(at.path)};
+}
+
+// If `ref` is a symbolic link, its target; otherwise nothing.
+Result<std::optional<std::string>> target_if_link(Volume& volume, const InodeRef& ref) {
+  std::shared_lock lock(ref->lock);
+  if (ref->dead) return Error{Errc::kNotFound, "no such file or directory", 0};
+  if (type_of(ref.media()) != FileType::kSymlink) return std::optional<std::string>();
+  PMFS_ASSIGN(std::string target, read_target(volume, ref));
+  return std::optional(std::move(target));
+}
+
+// Walks all components but the last. Afterwards `walk.here` is the directory for it.
+Result<Parent> walk_to_last(Walk& walk) {
+  for (;;) {
+    walk.skip_slashes();
+    if (walk.at_end()) return Parent{std::move(walk.here), "", true};  // only slashes
+    const std::string name(walk.take_component());
+    const std::size_t behind = walk.pos;
+    walk.skip_slashes();
+    if (walk.at_end()) return Parent{std::move(walk.here), name, behind < walk.left.size()};
+    PMFS_ASSIGN(InodeRef next, step(walk, name));
+    walk.pos = behind;
+    PMFS_ASSIGN(const auto target, target_if_link(walk.volume, next));
+    if (target.has_value())
+      PMFS_TRY(follow_link(walk, *target));
+    else
+      walk.here = std::move(next);
+  }
+}
+
+}  // namespace
+
+Result<void> check_access(const media::Inode& inode, unsigned wanted, const Credentials& who) {
+  if (who.checked_elsewhere || wanted == 0) return {};
+  const u32 mode = mode_of(inode);
+  if (who.uid == 0) {  // root may all, but execute only what somebody may
+    if ((wanted & kMayExecute) == 0 || (mode & 0111) != 0 || type_of_mode(mode) == FileType::kDirectory) return {};
+  } else {
+    const u32 bits = who.uid == uid_of(inode) ? mode >> 6 : in_group(gid_of(inode), who) ? mode >> 3 : mode;
+    if ((bits & wanted) == wanted) return {};
+  }
+  return Error{Errc::kAccess, "permission denied", 0};
+}
+
+Result<void> check_alive(const Volume& volume, const InodeRef& ref) {
+  if (!ref->dead && (media::low_half(ref.media().state_gen.get()) == media::kSlotLive || volume.inodes.held(*ref)))
+    return {};
+  return Error{Errc::kStale, "the inode is gone", 0};
+}
+
+Result<std::string> read_target(const Volume& volume, const InodeRef& link) {
+  const media::Inode& inode = link.media();
+  if (type_of(inode) != FileType::kSymlink) return Error{Errc::kInvalid, "not a symbolic link", 0};
+  const u64 size = inode.size_bytes.get();
+  const u64 where = to_u64(volume.persist.memory().off_of(&inode));
+  if (size == 0 || size > kMaxTarget) return Error{Errc::kCorrupt, "a symbolic link has an impossible length", where};
+  if (size <= sizeof(inode.inline_data)) return std::string(reinterpret_cast<const char*>(inode.inline_data), size);
+  PMFS_ASSIGN(const Extent e, volume.maps.find(inode.map_root.get(), 0));
+  if (e.hole() || e.unwritten) return Error{Errc::kCorrupt, "a symbolic link has no target", where};
+  return std::string(reinterpret_cast<const char*>(volume.persist.memory().at(block_off(e.block))), size);
+}
+
+Result<Parent> resolve_parent(Volume& volume, const At& at, const Credentials& who) {
+  PMFS_ASSIGN(Walk walk, start(volume, at, who));
+  return walk_to_last(walk);
+}
+
+Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow) {
+  if (at.self) {
+    PMFS_ASSIGN(InodeRef ref, volume.inodes.get(at.dir));
+    std::shared_lock lock(ref->lock);
+    PMFS_TRY(check_alive(volume, ref));
+    lock.unlock();
+    return ref;
+  }
+  PMFS_ASSIGN(Walk walk, start(volume, at, who));
+  for (;;) {
+    PMFS_ASSIGN(Parent last, walk_to_last(walk));
+    walk.here = std::move(last.dir);
+    if (last.name.empty()) return std::move(walk.here);
+    PMFS_ASSIGN(InodeRef found, step(walk, last.name));
+    if (follow == Follow::kYes || last.must_be_directory) {
+      PMFS_ASSIGN(const auto target, target_if_link(volume, found));
+      if (target.has_value()) {
+        // "link/": the slash goes behind the target, which must then be a directory.
+        walk.left = last.must_be_directory ? "/" : "";
+        walk.pos = 0;
+        PMFS_TRY(follow_link(walk, *target));
+        continue;
+      }
+    }
+    if (last.must_be_directory) {
+      std::shared_lock lock(found->lock);
+      if (!found->dead && type_of(found.media()) != FileType::kDirectory)
+        return Error{Errc::kNotDirectory, "a slash follows a name that is no directory", 0};
+    }
+    return found;
+  }
+}
+
+Result<void> through_links(Volume& volume, At& at, std::string& storage, const Credentials& who) {
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    auto link = resolve(volume, at, who, Follow::kNo);
+    if (!link.ok()) return link.error().code == Errc::kNotFound ? Result<void>() : link.error();
+    PMFS_ASSIGN(auto target, target_if_link(volume, *link));
+    if (!target.has_value()) return {};
+    PMFS_ASSIGN(const Parent parent, resolve_parent(volume, at, who));
+    storage = std::move(*target);
+    at = At(parent.dir.ino(), storage);
+  }
+  return Error{Errc::kLoop, "too many symbolic links", 0};
+}
+
+}  // namespace pmfs

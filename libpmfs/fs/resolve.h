@@ -1,0 +1,49 @@
+// From paths to inodes, one component after another; and the permission checks on the way.
+//
+//   N1  Each directory is looked at under its shared lock, one at a time: a walk holds no lock when it returns.
+//   N2  What is returned was reached at some moment within the call. Whoever acts on it locks it and looks again.
+// Thread rules: all functions from any thread, without locks held.
+// Source: POSIX.1-2017 4.13 Pathname Resolution; path_resolution(7).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fs/volume.h"
+
+namespace pmfs {
+
+inline constexpr unsigned kMayExecute = 1, kMayWrite = 2, kMayRead = 4;
+
+/// Whether `who` may do all of `wanted` (a sum of the above) to an inode with these words. @error kAccess.
+Result<void> check_access(const media::Inode& inode, unsigned wanted, const Credentials& who);
+
+/// Whether the inode answers at all. REQUIRES: its lock, at least shared. @error kStale.
+Result<void> check_alive(const Volume& volume, const InodeRef& ref);
+
+inline u32 mode_of(const media::Inode& inode) { return media::low_half(inode.mode_links.get()) & 0xffff; }
+inline FileType type_of(const media::Inode& inode) { return type_of_mode(mode_of(inode)); }
+inline u32 links_of(const media::Inode& inode) { return media::high_half(inode.mode_links.get()); }
+inline u32 uid_of(const media::Inode& inode) { return media::low_half(inode.uid_gid.get()); }
+inline u32 gid_of(const media::Inode& inode) { return media::high_half(inode.uid_gid.get()); }
+
+/// The inode that `at` names. @error kNotFound, kNotDirectory, kAccess, kLoop, kNameTooLong, kStale.
+Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow);
+
+/// The directory in which the last component of a path stands, and that component.
+struct Parent {
+  InodeRef dir;
+  std::string name;             ///< "." and ".." as given; empty: the path is the root itself
+  bool must_be_directory = false;  ///< a slash follows the name
+};
+/// @error as resolve(); kNotFound: the path is empty.
+Result<Parent> resolve_parent(Volume& volume, const At& at, const Credentials& who);
+
+/// If `at` names a symbolic link that leads nowhere, makes `at` the place where its target would be created, for open() with
+/// O_CREAT; `storage` keeps the new path. @error as resolve().
+Result<void> through_links(Volume& volume, At& at, std::string& storage, const Credentials& who);
+
+/// A symbolic link's target. REQUIRES: the shared lock. @error kInvalid: no link. kCorrupt.
+Result<std::string> read_target(const Volume& volume, const InodeRef& link);
+
+}  // namespace pmfs
