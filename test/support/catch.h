@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 // The one place that knows which Catch2 is installed: version 2 (Debian 12) or 3 (later systems).
-=======
-// Catch2, whichever version is installed: Debian 12 has 2, later systems have 3.
->>>>>>> main
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)
