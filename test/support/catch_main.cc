@@ -1,4 +1,4 @@
-// main() for Catch2 version 2; version 3 brings its own.
+// main() of every Catch2 test program: here with version 2, in the library Catch2Main with version 3.
 #if !__has_include(<catch2/catch_all.hpp>)
 #define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>

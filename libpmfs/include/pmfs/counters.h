@@ -3,6 +3,8 @@
 
 #include "pmfs/types.h"
 
+#pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
+
 namespace pmfs {
 
 /// Counts since the thread started. Differences between two readings are exact.
@@ -34,3 +36,5 @@ Counters process_counters();
 bool counting_pmemobj();
 
 }  // namespace pmfs
+
+#pragma GCC visibility pop

@@ -3,6 +3,8 @@
 
 #include "pmfs/types.h"
 
+#pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
+
 namespace pmfs {
 
 enum class Durability : u8 {
@@ -17,3 +19,5 @@ enum class Durability : u8 {
 const char* describe(Durability durability);
 
 }  // namespace pmfs
+
+#pragma GCC visibility pop

@@ -26,6 +26,8 @@
 #include "pmfs/result.h"
 #include "pmfs/types.h"
 
+#pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
+
 namespace pmfs {
 
 enum class FileType : u8 { kNone = 0, kRegular, kDirectory, kSymlink, kFifo, kCharDevice, kBlockDevice, kSocket };
@@ -84,12 +86,12 @@ enum class Ref : bool { kNone, kPin };   ///< kPin: the returned inode also gets
 
 /// What to change; empty members stay. All of it is one commit.
 struct SetAttributes {
-  std::optional<u32> mode;        ///< permission bits; S_IFMT is ignored
-  std::optional<u32> uid;
-  std::optional<u32> gid;
-  std::optional<u64> size_bytes;
-  std::optional<i64> atime_ns;
-  std::optional<i64> mtime_ns;
+  std::optional<u32> mode = {};        ///< permission bits; S_IFMT is ignored
+  std::optional<u32> uid = {};
+  std::optional<u32> gid = {};
+  std::optional<u64> size_bytes = {};
+  std::optional<i64> atime_ns = {};
+  std::optional<i64> mtime_ns = {};
   bool atime_now = false;         ///< the current time; needs only write permission, not ownership
   bool mtime_now = false;
 };
@@ -372,3 +374,5 @@ Result<CheckReport> check(Filesystem& fs);
 Result<void> dump(Filesystem& fs, const std::function<void(std::string_view)>& line);
 
 }  // namespace pmfs
+
+#pragma GCC visibility pop

@@ -8,6 +8,8 @@
 
 #include "pmfs/types.h"
 
+#pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
+
 namespace pmfs {
 
 /// Every way a call can fail. `libpmfs/fs/errno_map.cc` gives each one an errno and a sentence.
@@ -131,3 +133,5 @@ const char* describe(Errc code);
 const char* error_detail();
 
 }  // namespace pmfs
+
+#pragma GCC visibility pop

@@ -1,0 +1,100 @@
+// pmfs import: a whole tree of the host into a pool.
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <memory>
+
+#include "commands.h"
+#include "open_pool.h"
+#include "report.h"
+#include "tree_copy.h"
+
+namespace pmfs::tools {
+
+namespace {
+
+struct Options {
+  std::string pool;
+  std::string host_dir;
+  std::string pool_dir;
+};
+
+/// Makes `path` and what is missing above it. @param made  whether the last component was missing.
+Result<Attributes> make_directories(Filesystem& fs, const std::string& path, bool& made) {
+  Credentials who = operator_credentials();
+  for (std::size_t end = 0; end != std::string::npos;) {
+    const std::size_t begin = path.find_first_not_of('/', end);
+    if (begin == std::string::npos) break;
+    end = path.find('/', begin);
+    const Result<Attributes> step = fs.mkdir(std::string_view(path).substr(0, end), 0755, who);
+    made = step.ok();
+    if (!step.ok() && step.error().code != Errc::kExists) return step.error();
+  }
+  PMFS_ASSIGN(Attributes found, fs.stat(path.empty() ? "/" : path, Credentials::root()));
+  if (found.type() != FileType::kDirectory) return Error{Errc::kNotDirectory, ""};
+  return found;
+}
+
+Result<bool> is_empty(Filesystem& fs, InodeNo ino) {
+  PMFS_ASSIGN(Dir dir, fs.open_dir(At::inode(ino), Credentials::root()));
+  DirEntry entry;
+  for (u64 cookie = 0;; cookie = entry.cookie) {
+    PMFS_ASSIGN(const bool more, dir.read(cookie, entry));
+    if (!more) return true;
+    if (entry.view() != "." && entry.view() != "..") return false;
+  }
+}
+
+bool import_into(Filesystem& fs, const Options& options, HostFd host_dir) {
+  const std::string subject = options.pool + ": " + options.pool_dir;
+  bool made = false;
+  const Result<Attributes> target = make_directories(fs, options.pool_dir, made);
+  if (!target.ok()) {
+    report(subject, target.error());
+    return false;
+  }
+  const Result<bool> empty = is_empty(fs, target->ino);
+  if (!empty.ok()) {
+    report(subject, empty.error());
+    return false;
+  }
+  Progress progress;
+  const TreeCounts counts = import_tree(fs, std::move(host_dir), options.host_dir, target->ino, options.pool,
+                                        made || *empty ? TopAttributes::kAll : TopAttributes::kTimes, progress);
+  fmt::print("imported {}\n", summary(counts));
+  return counts.failed == 0 && counts.skipped == 0;
+}
+
+int import_command(const Options& options) {
+  HostFd host_dir(open(options.host_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!host_dir.is_open()) {
+    report_errno(options.host_dir, "cannot open the directory to import", errno);
+    return kExitFailure;
+  }
+  std::optional<Filesystem> fs = open_for_writing(options.pool);
+  if (!fs) return kExitFailure;
+  const bool done = import_into(*fs, options, std::move(host_dir));
+  return close_pool(*fs, options.pool, done ? kExitOk : kExitFailure);
+}
+
+}  // namespace
+
+void add_import(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "import", "Copy what is in a directory of the host into a directory of a pool: files, directories, symbolic and hard "
+                "links, special files, with modes and times, and as root with owners and devices");
+  command->add_option("POOL", options->pool, "Pool file, device DAX, or poolset file")->required();
+  command->add_option("HOSTDIR", options->host_dir, "Directory of the host")->required();
+  command->add_option("POOLDIR", options->pool_dir, "Directory in the pool; made if missing")->required();
+  command->footer(
+      "Existing directories are merged, other existing names replaced. Exit code 1 if anything was left out; each case "
+      "is said.\n"
+      "Example:\n  pmfs import /dev/shm/demo.pool ~/photos /photos");
+  command->callback([options, &exit_code] { exit_code = import_command(*options); });
+}
+
+}  // namespace pmfs::tools

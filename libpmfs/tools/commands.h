@@ -1,0 +1,26 @@
+// One function per command: it adds the subcommand with its options to `app`; the subcommand's callback does the work
+// and stores the process's exit code in `exit_code`, which must outlive the parse.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace pmfs::tools {
+
+void add_mkfs(CLI::App& app, int& exit_code);
+void add_mount(CLI::App& app, int& exit_code);
+void add_umount(CLI::App& app, int& exit_code);
+void add_import(CLI::App& app, int& exit_code);
+void add_export(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
+void add_info(CLI::App& app, int& exit_code);
+void add_ls(CLI::App& app, int& exit_code);
+void add_stat(CLI::App& app, int& exit_code);
+void add_cat(CLI::App& app, int& exit_code);
+void add_put(CLI::App& app, int& exit_code);
+void add_get(CLI::App& app, int& exit_code);
+void add_dump(CLI::App& app, int& exit_code);
+void add_count(CLI::App& app, int& exit_code);
+
+}  // namespace pmfs::tools

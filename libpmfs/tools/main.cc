@@ -1,0 +1,72 @@
+// The `pmfs` program: one subcommand per file, all over the library's public headers.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <string_view>
+
+#include "commands.h"
+#include "report.h"
+
+namespace {
+
+using namespace pmfs::tools;
+
+/// The code for a command line that makes no sense; `check` has its own.
+int usage_code(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (!word.empty() && word[0] == '-') continue;
+    return word == "check" ? kCheckUsage : kExitUsage;
+  }
+  return kExitUsage;
+}
+
+int run(int argc, char** argv) {
+  int exit_code = kExitOk;
+  CLI::App app{"pmfs: a POSIX file system in a persistent memory pool", "pmfs"};
+  app.set_version_flag("--version", "pmfs " PMFS_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(26);
+  app.footer(
+      "The pool comes first, then the path inside it. Sizes: K, M, G, T are powers of 1024.\n"
+      "Example:\n"
+      "  pmfs mkfs /dev/shm/demo.pool --size 1G\n"
+      "  pmfs import /dev/shm/demo.pool ~/photos /photos\n"
+      "  pmfs ls -l /dev/shm/demo.pool /photos\n"
+      "  pmfs COMMAND --help    shows an example of each command");
+
+  add_mkfs(app, exit_code);
+  add_mount(app, exit_code);
+  add_umount(app, exit_code);
+  add_import(app, exit_code);
+  add_export(app, exit_code);
+  add_check(app, exit_code);
+  add_info(app, exit_code);
+  add_ls(app, exit_code);
+  add_stat(app, exit_code);
+  add_cat(app, exit_code);
+  add_put(app, exit_code);
+  add_get(app, exit_code);
+  add_dump(app, exit_code);
+  add_count(app, exit_code);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Help and the version are "errors" of CLI11 with code 0.
+    return app.exit(error) == 0 ? kExitOk : usage_code(argc, argv);
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return finish_stdout(run(argc, argv));
+  } catch (const std::exception& error) {
+    report_text("internal error", error.what());
+    return kExitFailure;
+  }
+}

@@ -1,0 +1,24 @@
+// Opening and closing a pool, with the error said.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "pmfs/pmfs.hpp"
+
+namespace pmfs::tools {
+
+/// Opens for looking: private pages, nothing reaches the medium. Nothing on failure, which has been reported.
+std::optional<Filesystem> open_for_reading(const std::string& pool);
+
+/// Opens for writing, which also recovers. Nothing on failure, which has been reported.
+std::optional<Filesystem> open_for_writing(const std::string& pool);
+
+/// Closes. @return kExitFailure (reported) if that failed, else `exit_code`.
+int close_pool(Filesystem& fs, const std::string& pool, int exit_code);
+
+/// The one who runs the command, as owner of what it creates. Access is not checked: who can open the pool file can do
+/// everything to it anyway.
+Credentials operator_credentials();
+
+}  // namespace pmfs::tools
