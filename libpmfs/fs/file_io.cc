@@ -61,6 +61,10 @@ struct WritePlan {
   u64 end = 0;  // first byte behind what can be written; less than asked when space runs out
 };
 
+// Whether a write that lacks blocks should fail rather than be cut short: it is then run again with what waits in the
+// quarantine (Volume::with_space).
+bool more_may_come(const Volume& volume) { return volume.quarantine.blocks() != 0; }
+
 Result<WritePlan> plan_write(Volume& volume, const InodeRef& ref, u64 off, u64 end, BlockHold& hold) {
   const u64 root = ref.media().map_root.get();
   WritePlan plan;
@@ -78,9 +82,8 @@ Result<WritePlan> plan_write(Volume& volume, const InodeRef& ref, u64 off, u64 e
     if (fresh) {
       const auto run = hold.take(std::min(e.count, kMaxExtentBlocks), goal);
       if (!run.ok()) {
-        if (run.error().code != Errc::kNoSpace) return run.error();
         plan.end = at * kBlockBytes;
-        if (plan.end <= off) return run.error();
+        if (run.error().code != Errc::kNoSpace || plan.end <= off || more_may_come(volume)) return run.error();
         break;
       }
       e = {at, run->count, run->first, false};
@@ -221,7 +224,8 @@ Result<std::size_t> write_file(Volume& volume, const InodeRef& ref, u64 off, std
   for (;;) {
     auto written = write_locked(volume, ref, off, in, who);
     // Blocks for the data may have left none for the map: then less data may still fit.
-    if (written.ok() || written.error().code != Errc::kNoSpace || in.size() <= kBlockBytes) return written;
+    if (written.ok() || written.error().code != Errc::kNoSpace || in.size() <= kBlockBytes || more_may_come(volume))
+      return written;
     in = in.first(in.size() / 2);
   }
 }
