@@ -11,8 +11,6 @@ namespace {
 constexpr u64 kFirstGrowth = 4;   // blocks: 16 KiB
 constexpr u64 kLastGrowth = 256;  // 1 MiB
 
-bool is_live(const media::Inode& inode) { return media::low_half(inode.state_gen.get()) == media::kSlotLive; }
-
 u32 thread_index() {
   static std::atomic<u32> next{0};
   thread_local const u32 index = next.fetch_add(1, std::memory_order_relaxed);
@@ -116,6 +114,7 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
     if (!slot.has_value()) {
       if (!growth.owns_lock()) {  // look again under the lock: another thread may have grown the file meanwhile
         growth = std::unique_lock(grow_mutex_);
+        quarantine_->collect();  // and freed slots may have become usable
         continue;
       }
       const u64 first = slots();

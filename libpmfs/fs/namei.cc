@@ -44,8 +44,8 @@ class ExclusiveLocks {
       missed_ = state;
       return false;
     }
-    held_[count_++] = state;
-    std::sort(held_, held_ + count_, [](const InodeState* a, const InodeState* b) { return a->ino < b->ino; });
+    held_[count_++] = state;  // the highest number stays last: what comes in order is compared with it
+    if (count_ > 1 && held_[count_ - 2]->ino > state->ino) std::swap(held_[count_ - 2], held_[count_ - 1]);
     return true;
   }
 

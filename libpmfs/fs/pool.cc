@@ -419,6 +419,8 @@ Result<void> check_header(const PoolSource& source) {
       return fail(Errc::kPoolTruncated, "the file is shorter than the pool in it",
                   "has " + std::to_string(first.size_bytes) + " bytes, the pool in it " + std::to_string(need));
   }
+  if (header.heap_bytes != 0 && header.heap_off + header.heap_bytes < kMinPoolBytes)
+    return fail(Errc::kCorrupt, "the pool's header contradicts itself", "its header names too small a heap");
   if (header.root_off == 0) return fail(Errc::kNotFormatted, "mkfs did not finish", "it has no root object");
   if (header.root_bytes < kRootBytes || header.root_off < header.heap_off ||
       header.root_off - header.heap_off > header.heap_bytes)

@@ -42,9 +42,12 @@ constexpr std::size_t kHeapBytesAt = kRootOffAt + 32;
 // A lane: two redo logs and an undo log, each a header of 64 bytes and then entries.
 constexpr u64 kLaneBytes = 3072;
 constexpr u64 kLanesMax = 4096;  // libpmemobj makes 1,024; more than this is no pool of anybody's
-constexpr u64 kRedoAt = 0;
-constexpr u64 kSecondRedoAt = 256;
-constexpr u64 kUndoEntriesAt = 960 + 64;
+struct LaneLog {
+  std::size_t at;      // in the lane
+  u64 capacity_bytes;  // of its entries
+};
+constexpr std::size_t kLaneLogHeaderBytes = 64;
+constexpr LaneLog kLaneLogs[] = {{0, 192}, {256, 640}, {960, 2048}};
 
 /// An open descriptor that closes itself.
 class Fd {
@@ -429,11 +432,18 @@ Result<bool> has_unfinished_work(const PoolSource& source, const PoolHeader& hea
     if (lanes.size() == bytes) break;
     part_off = part_off - part_bytes + source.later_header_bytes;
   }
-  // A redo log counts only while its checksum, its first word, is right; a finished one has a zero there. The undo log
-  // serves transactions, which our pools never see, so its first entry is zero.
+  // A header is {checksum, next, capacity, ...}. A redo log counts only while its checksum is right; a finished one has a
+  // zero there, and in lanes that worked a zero capacity too. `next` leads to an extension, which libpmemobj would follow
+  // wherever it points. The undo log serves transactions, which our pools never see, so its first entry is zero.
   for (u64 lane = 0; lane + kLaneBytes <= lanes.size(); lane += kLaneBytes) {
-    const char* const at = lanes.data() + lane;
-    if (word_at(at, kRedoAt) != 0 || word_at(at, kSecondRedoAt) != 0 || word_at(at, kUndoEntriesAt) != 0) return true;
+    for (const LaneLog& log : kLaneLogs) {
+      const char* const at = lanes.data() + lane + log.at;
+      const u64 capacity_bytes = word_at(at, 16);
+      if (word_at(at, 0) != 0 || word_at(at, 8) != 0) return true;
+      if (capacity_bytes != 0 && capacity_bytes != log.capacity_bytes) return true;
+    }
+    const LaneLog& undo = kLaneLogs[2];
+    if (word_at(lanes.data() + lane + undo.at, kLaneLogHeaderBytes) != 0) return true;
   }
   return false;
 }

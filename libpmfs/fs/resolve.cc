@@ -36,8 +36,14 @@ struct Walk {
   }
 };
 
+// What a name leads to, and of what type its entry says it is.
+struct Step {
+  InodeRef inode;
+  FileType type;
+};
+
 // Looks `name` up in the directory where the walk stands: search permission, then the entry.
-Result<InodeRef> step(Walk& walk, std::string_view name) {
+Result<Step> step(Walk& walk, std::string_view name) {
   if (name.size() > kNameMax) return Error{Errc::kNameTooLong, "a name is longer than 255 bytes", 0};
   InodeRef& dir = walk.here;
   std::shared_lock lock(dir->lock);
@@ -45,13 +51,15 @@ Result<InodeRef> step(Walk& walk, std::string_view name) {
   if (type_of(dir.media()) != FileType::kDirectory)
     return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
   PMFS_TRY(check_access(dir.media(), kMayExecute, walk.who));
-  if (name == ".") return walk.volume.inodes.get(dir.ino());
-  if (name == "..") return walk.volume.inodes.get(InodeNo{dir.media().parent.get()});
+  if (name == "." || name == "..") {
+    PMFS_ASSIGN(InodeRef ref, walk.volume.inodes.get(name == "." ? dir.ino() : InodeNo{dir.media().parent.get()}));
+    return Step{std::move(ref), FileType::kDirectory};
+  }
   PMFS_ASSIGN(const auto entry, find_entry(walk.volume, dir, name));
   if (!entry.has_value()) return Error{Errc::kNotFound, "no such file or directory", 0};
   auto found = walk.volume.inodes.get(entry->ino);
   if (!found.ok()) return Error{Errc::kCorrupt, "an entry names no inode", to_u64(block_off(entry->block))};
-  return found;
+  return Step{std::move(*found), entry->type};
 }
 
 // Puts a link's target in front of what is left of the path.
@@ -75,13 +83,10 @@ Result<Walk> start(Volume& volume, const At& at, const Credentials& who) {
   return Walk{volume, who, std::move(here), std::string(at.path)};
 }
 
-// If `ref` is a symbolic link, its target; otherwise nothing.
-Result<std::optional<std::string>> target_if_link(Volume& volume, const InodeRef& ref) {
-  std::shared_lock lock(ref->lock);
-  if (ref->dead) return Error{Errc::kNotFound, "no such file or directory", 0};
-  if (type_of(ref.media()) != FileType::kSymlink) return std::optional<std::string>();
-  PMFS_ASSIGN(std::string target, read_target(volume, ref));
-  return std::optional(std::move(target));
+Result<std::string> target_of(Volume& volume, const InodeRef& link) {
+  std::shared_lock lock(link->lock);
+  if (!check_alive(volume, link).ok()) return Error{Errc::kNotFound, "no such file or directory", 0};
+  return read_target(volume, link);
 }
 
 // Walks all components but the last. Afterwards `walk.here` is the directory for it.
@@ -93,13 +98,16 @@ Result<Parent> walk_to_last(Walk& walk) {
     const std::size_t behind = walk.pos;
     walk.skip_slashes();
     if (walk.at_end()) return Parent{std::move(walk.here), name, behind < walk.left.size()};
-    PMFS_ASSIGN(InodeRef next, step(walk, name));
+    PMFS_ASSIGN(Step next, step(walk, name));
     walk.pos = behind;
-    PMFS_ASSIGN(const auto target, target_if_link(walk.volume, next));
-    if (target.has_value())
-      PMFS_TRY(follow_link(walk, *target));
-    else
-      walk.here = std::move(next);
+    if (next.type == FileType::kSymlink) {
+      PMFS_ASSIGN(const std::string target, target_of(walk.volume, next.inode));
+      PMFS_TRY(follow_link(walk, target));
+    } else if (next.type == FileType::kDirectory) {
+      walk.here = std::move(next.inode);
+    } else {
+      return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
+    }
   }
 }
 
@@ -153,23 +161,18 @@ Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, F
     PMFS_ASSIGN(Parent last, walk_to_last(walk));
     walk.here = std::move(last.dir);
     if (last.name.empty()) return std::move(walk.here);
-    PMFS_ASSIGN(InodeRef found, step(walk, last.name));
-    if (follow == Follow::kYes || last.must_be_directory) {
-      PMFS_ASSIGN(const auto target, target_if_link(volume, found));
-      if (target.has_value()) {
-        // "link/": the slash goes behind the target, which must then be a directory.
-        walk.left = last.must_be_directory ? "/" : "";
-        walk.pos = 0;
-        PMFS_TRY(follow_link(walk, *target));
-        continue;
-      }
+    PMFS_ASSIGN(Step found, step(walk, last.name));
+    if (found.type == FileType::kSymlink && (follow == Follow::kYes || last.must_be_directory)) {
+      PMFS_ASSIGN(const std::string target, target_of(volume, found.inode));
+      // "link/": the slash goes behind the target, which must then be a directory.
+      walk.left = last.must_be_directory ? "/" : "";
+      walk.pos = 0;
+      PMFS_TRY(follow_link(walk, target));
+      continue;
     }
-    if (last.must_be_directory) {
-      std::shared_lock lock(found->lock);
-      if (!found->dead && type_of(found.media()) != FileType::kDirectory)
-        return Error{Errc::kNotDirectory, "a slash follows a name that is no directory", 0};
-    }
-    return found;
+    if (last.must_be_directory && found.type != FileType::kDirectory)
+      return Error{Errc::kNotDirectory, "a slash follows a name that is no directory", 0};
+    return std::move(found.inode);
   }
 }
 
@@ -177,10 +180,13 @@ Result<void> through_links(Volume& volume, At& at, std::string& storage, const C
   for (int links = 0; links <= kMaxLinks; ++links) {
     auto link = resolve(volume, at, who, Follow::kNo);
     if (!link.ok()) return link.error().code == Errc::kNotFound ? Result<void>() : link.error();
-    PMFS_ASSIGN(auto target, target_if_link(volume, *link));
-    if (!target.has_value()) return {};
+    {
+      std::shared_lock lock((*link)->lock);
+      if (type_of((*link).media()) != FileType::kSymlink) return {};
+    }
+    PMFS_ASSIGN(std::string target, target_of(volume, *link));
     PMFS_ASSIGN(const Parent parent, resolve_parent(volume, at, who));
-    storage = std::move(*target);
+    storage = std::move(target);
     at = At(parent.dir.ino(), storage);
   }
   return Error{Errc::kLoop, "too many symbolic links", 0};

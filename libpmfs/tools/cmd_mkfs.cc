@@ -23,11 +23,12 @@ struct Options {
   bool force = false;
 };
 
-/// Whether the pool brings its size with it: a device DAX, or a poolset file that names its parts.
-bool has_own_size(const std::string& pool) {
+/// Whether the pool brings its size with it: a device DAX, a poolset file that names its parts, or, with --force, the file
+/// that is to be overwritten.
+bool has_own_size(const std::string& pool, bool force) {
   struct stat st {};
   if (stat(pool.c_str(), &st) != 0) return false;
-  if (S_ISCHR(st.st_mode)) return true;
+  if (S_ISCHR(st.st_mode) || force) return true;
   constexpr std::string_view kSignature = "PMEMPOOLSET";
   std::string head(kSignature.size(), '\0');
   std::ifstream(pool, std::ios::binary).read(head.data(), static_cast<std::streamsize>(head.size()));
@@ -40,7 +41,7 @@ int mkfs(const Options& options) {
   format.force = options.force;
   if (!options.size.empty()) {
     format.size_bytes = parse_size(options.size).value_or(0);
-  } else if (!has_own_size(options.pool)) {
+  } else if (!has_own_size(options.pool, options.force)) {
     report_text(options.pool, "the size of the pool file is missing; give one, for example --size 1G");
     return kExitUsage;
   }

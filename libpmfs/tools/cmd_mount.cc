@@ -55,6 +55,7 @@ void add_mount(CLI::App& app, int& exit_code) {
   sub->add_flag("--counts", command->options.print_counts,
                 "With --foreground: say at the end which requests were answered")
       ->needs("--foreground");
+  sub->footer("Example:\n  pmfs mount /dev/shm/demo.pool /mnt/demo");
   sub->callback([command, &exit_code] { exit_code = run(*command); });
 }
 

@@ -22,6 +22,7 @@ void add_umount(CLI::App& app, int& exit_code) {
   CLI::App* const sub = app.add_subcommand("umount", "Unmount a pool and wait until it is closed");
   sub->add_option("DIR", command->dir, "Where it is mounted")->required();
   sub->add_flag("-l,--lazy", command->lazy, "Detach now, also when busy, and do not wait");
+  sub->footer("Example:\n  pmfs umount /mnt/demo");
   sub->callback([command, &exit_code] { exit_code = bridge::unmount(command->dir, command->lazy); });
 }
 

@@ -37,10 +37,8 @@ int run(int argc, char** argv) {
       "  pmfs COMMAND --help    shows an example of each command");
 
   add_mkfs(app, exit_code);
-#ifdef PMFS_HAVE_FUSE
   add_mount(app, exit_code);
   add_umount(app, exit_code);
-#endif
   add_import(app, exit_code);
   add_export(app, exit_code);
   add_check(app, exit_code);

@@ -16,10 +16,10 @@ void say(std::string_view subject, std::string_view text) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
-/// What the code means, and the particular case if the library gave one.
-std::string sentence(const Error& error) {
+/// What the code means and what to do, then the particular case if the library knows one, then the place.
+std::string sentence(const Error& error, std::string_view particular) {
   std::string text = describe(error.code);
-  if (error.what[0] != '\0' && text.find(error.what) == std::string::npos) text += fmt::format(" ({})", error.what);
+  if (!particular.empty() && text.find(particular) == std::string::npos) text += fmt::format(" ({})", particular);
   if (error.media_off != 0) text += fmt::format(" [at byte {:#x} of the pool]", error.media_off);
   return text;
 }
@@ -40,13 +40,16 @@ std::string printable(std::string_view name) {
   return out;
 }
 
-void report(std::string_view subject, const Error& error) { say(subject, sentence(error)); }
+void report(std::string_view subject, const Error& error) { say(subject, sentence(error, error.what)); }
 
 void report_pool(std::string_view pool, const Error& error) {
-  const std::string detail = error_detail();  // copied first: it lives until this thread's next call into the library
-  std::string text = sentence(error);
-  if (!detail.empty()) text += fmt::format(" [{}]", detail);
-  say(pool, text);
+  // Copied: it lives until this thread's next call into the library. It begins with a name; ours is there already.
+  const std::string detail = error_detail();
+  std::string_view particular = detail;
+  if (particular.starts_with(pool) && particular.substr(pool.size()).starts_with(": ")) {
+    particular.remove_prefix(pool.size() + 2);
+  }
+  say(pool, sentence(error, particular.empty() ? error.what : particular));
 }
 
 void report_errno(std::string_view subject, std::string_view doing, int error_number) {

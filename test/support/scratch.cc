@@ -1,4 +1,4 @@
-#include "support/scratch.h"
+#include "test/support/scratch.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

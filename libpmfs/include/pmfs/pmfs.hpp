@@ -86,12 +86,12 @@ enum class Ref : bool { kNone, kPin };   ///< kPin: the returned inode also gets
 
 /// What to change; empty members stay. All of it is one commit.
 struct SetAttributes {
-  std::optional<u32> mode;        ///< permission bits; S_IFMT is ignored
-  std::optional<u32> uid;
-  std::optional<u32> gid;
-  std::optional<u64> size_bytes;
-  std::optional<i64> atime_ns;
-  std::optional<i64> mtime_ns;
+  std::optional<u32> mode = {};        ///< permission bits; S_IFMT is ignored
+  std::optional<u32> uid = {};
+  std::optional<u32> gid = {};
+  std::optional<u64> size_bytes = {};
+  std::optional<i64> atime_ns = {};
+  std::optional<i64> mtime_ns = {};
   bool atime_now = false;         ///< the current time; needs only write permission, not ownership
   bool mtime_now = false;
 };

@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <thread>
 
-#include "support/catch.h"
-#include "support/scratch.h"
+#include "test/support/catch.h"
+#include "test/support/scratch.h"
 
 using namespace pmfs;
 using namespace pmfs::test;

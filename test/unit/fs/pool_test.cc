@@ -10,13 +10,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "pmfs/result.h"
-#include "support/catch.h"
-#include "support/scratch.h"
+#include "test/support/catch.h"
+#include "test/support/scratch.h"
 
 using namespace pmfs;
 using namespace pmfs::test;
@@ -94,7 +95,7 @@ class Environment {
 // --- create ---------------------------------------------------------------------------------------------------------
 
 TEST_CASE("pool: create gives one region that holds all but 4 MiB", "[fs]") {
-  for (const u64 mib : {8, 9, 16, 64, 256}) {
+  for (const u64 mib : std::initializer_list<u64>{8, 9, 16, 64, 256}) {
     const Scratch scratch;
     INFO(mib);
     const u64 size_bytes = mib * kMiB + (mib == 9 ? 12345 : 0);  // also a size that is no multiple of anything
@@ -249,7 +250,7 @@ TEST_CASE("pool: regions beyond 16 GiB are several, and reach nearly to the end"
   // A sparse file: libpmemobj allocates none of it for a part that exists already, if told so.
   int off = 0, on = 1;
   REQUIRE(::pmemobj_ctl_set(nullptr, "fallocate.at_create", &off) == 0);
-  for (const u64 gib : {16, 17, 40, 200}) {
+  for (const u64 gib : std::initializer_list<u64>{16, 17, 40, 200}) {
     const Scratch scratch;
     INFO(gib);
     write_file(scratch.file("part"), "");
@@ -387,6 +388,7 @@ TEST_CASE("pool: damaged headers are refused and change nothing", "[fs]") {
   CHECK(open_damaged(4096 + 1032, kOnes) == Errc::kCorrupt);          // lanes' number
   CHECK(open_damaged(4096 + 1040, kOnes) == Errc::kCorrupt);          // heap's offset
   CHECK(open_damaged(4096 + 2048 + 32, kOnes) == Errc::kCorrupt);     // heap's size
+  CHECK(open_damaged(4096 + 2048 + 32, std::string_view("\0\0\3\0\0\0\0\0", 8)) == Errc::kCorrupt);
   CHECK(open_damaged(4096 + 2048 + 32, std::string_view("\0\0\0\0\1\0\0\0", 8)) == Errc::kPoolTruncated);
   const std::string_view zero{"\0\0\0\0\0\0\0\0", 8};
   CHECK(open_damaged(4096 + 2048, zero) == Errc::kNotFormatted);      // root's offset
@@ -398,7 +400,8 @@ TEST_CASE("pool: work left over in libpmemobj's logs is not replayed", "[fs]") {
   const Scratch scratch;
   const std::string path = made(scratch);
   const std::string good = read_file(path);
-  for (const u64 off : {8192 + 0, 8192 + 256, 8192 + 960 + 64, 8192 + 3072 * 1023}) {
+  for (const u64 off : std::initializer_list<u64>{8192 + 0, 8192 + 8, 8192 + 16, 8192 + 256, 8192 + 256 + 8, 8192 + 960 + 8,
+                                                  8192 + 960 + 64, 8192 + 3072 * 1023}) {
     INFO(off);
     write_file(path, good);
     patch_file(path, off, "\1");
