@@ -98,7 +98,8 @@ BlockRun BlockAlloc::take(Group& group, u64 want, u64 goal, bool whole) {
       longest = std::max(longest, end - at);
       u32 start = at;
       if (most >= kHugeBlocks) {  // align to 2 MiB of the pool if the run still is long enough
-        const auto aligned = static_cast<u32>((group.first + at + kHugeBlocks - 1) / kHugeBlocks * kHugeBlocks - group.first);
+        const auto aligned =
+            static_cast<u32>((group.first + at + kHugeBlocks - 1) / kHugeBlocks * kHugeBlocks - group.first);
         if (aligned < end && end - aligned >= most) start = aligned;
       }
       const u32 len = std::min(end - start, most);
