@@ -95,10 +95,9 @@ struct alignas(64) Inode {
   Le64 uid_gid;     // [ 16] uid in the low half, gid in the high one
   Le64 size_bytes;  // [ 24] length of a file or of a link's target; for a directory the bytes of its blocks
   Le64 blocks;      // [ 32] blocks mapped or used by the map
-  Le64
-      atime_ns;  // [ 40] ns since the Unix epoch, signed, UTC. Also stored without a record: may be older after a crash
-  Le64 mtime_ns;  // [ 48]
-  Le64 ctime_ns;  // [ 56]
+  Le64 atime_ns;    // [ 40] ns since the Unix epoch, signed, UTC; may be older after a crash (stored without a record)
+  Le64 mtime_ns;    // [ 48]
+  Le64 ctime_ns;    // [ 56]
   // Line 1.
   Le64 map_root;     // [ 64] map root word
   Le64 parent;       // [ 72] directories: inode number of the parent (the root's is its own); otherwise 0
