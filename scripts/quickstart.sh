@@ -155,10 +155,18 @@ else
 
   step "Copy more, and kill the program in the middle of it: no warning, no clean-up"
   say "   \$ build/pmfs import $pool $tree /second &"
-  "$pmfs" import "$pool" "$tree" /second >>"$log" 2>&1 </dev/null &
+  (
+    n=''
+    while "$pmfs" import "$pool" "$tree" "/second$n" >>"$log" 2>&1 </dev/null; do n=$((n + 1)); done
+  ) &
   writer=$!
   sleep 0.1
-  show kill -9 "$writer"
+  victim=''
+  until [ -n "$victim" ]; do  # between two imports there is none
+    kill -0 "$writer" 2>/dev/null || die "the import failed by itself, see $log"
+    victim=$(daemons | head -n 1)
+  done
+  show kill -9 "$victim"
   wait "$writer" 2>/dev/null
   writer=''
   outcome "what reached the pool is all there is"
