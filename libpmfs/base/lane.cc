@@ -46,7 +46,8 @@ u32 Lanes::acquire() {
 
 void Lanes::release(u32 lane) {
   const u64 before = free_.fetch_or(u64{1} << lane, std::memory_order_release);
-  if (before == 0) free_.notify_one();
+  // All that wait: who is woken may find a second lane free that was released before he looked, and nobody told of it.
+  if (before == 0) free_.notify_all();
 }
 
 void Lanes::set_durable(u32 lane, u64 sequence) {

@@ -28,6 +28,9 @@ class BlockAlloc final : public BlockSource {
   bool mark_used(BlockRun run);
   bool is_used(u64 block) const;
 
+  /// Whether a block was given back that was free already, or none of ours: the pool gives it two owners. Set for ever.
+  bool damaged() const { return damaged_.load(std::memory_order_relaxed); }
+
   u64 total() const { return total_; }
   u64 free_blocks() const { return free_.load(std::memory_order_relaxed); }
   u64 reserve() const { return reserve_; }
@@ -61,6 +64,7 @@ class BlockAlloc final : public BlockSource {
   u64 total_ = 0;
   u64 reserve_ = 0;
   std::atomic<u64> free_{0};
+  std::atomic<bool> damaged_{false};
 };
 
 /// Blocks that an operation took. Gives them back when dropped, unless kept: an operation that fails leaves nothing taken.

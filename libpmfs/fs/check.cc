@@ -122,11 +122,18 @@ void Checker::check_directory(const InodeRef& dir) {
   const media::Inode& inode = dir.media();
   u64 entries = 0;
   std::set<u64> keys;
-  const auto result = each_entry(volume_, dir, [&](const htree::Entry& entry, u64 block, u64 logical) -> Result<void> {
+  const auto leaf_in = [&](u64 block) -> const media::Leaf& {
+    return *reinterpret_cast<const media::Leaf*>(volume_.persist.memory().at(block_off(block)));
+  };
+  (void)volume_.maps.each(inode.map_root.get(), 0, kMapEnd, [&](const Extent& e) -> Result<void> {
+    for (u64 block = e.block; block < e.block + e.count; ++block)
+      if (leaf_in(block).checksum.get() != htree::header_checksum(leaf_in(block), volume_.hash_name.seed))
+        add("leaf-checksum", "a leaf's header is damaged", to_u64(block_off(block)), dir.ino());
+    return {};
+  });
+  const auto result = each_entry(volume_, dir, [&](const htree::Entry& entry, u64 block, u64) -> Result<void> {
     const u64 off = to_u64(block_off(block));
-    const auto& leaf = *reinterpret_cast<const media::Leaf*>(volume_.persist.memory().at(block_off(block)));
-    if (leaf.checksum.get() != htree::header_checksum(leaf, volume_.hash_name.seed) && leaf.logical.get() == logical)
-      add("leaf-checksum", "a leaf's header is damaged", off, dir.ino());
+    const media::Leaf& leaf = leaf_in(block);
     entries += 1;
     report_.entries += 1;
     const htree::NameHash hash = volume_.hash_name(entry.name);

@@ -103,7 +103,7 @@ Result<void> DirectoryEdit::insert(std::string_view name, InodeNo ino, FileType 
     if (room.has_value() && logical != hint_) return true;
     if (const auto place = htree::find_room(at, name.size(), reserved_slots(block)); place.has_value())
       room = Room{block, logical, *place};
-    else if (!rewrite.has_value() && block != removed_block_ && htree::fits_compacted(at, name.size()))
+    else if (!rewrite.has_value() && block != removed_block_ && htree::fits_compacted(at, name.size(), reserved_slots(block)))
       rewrite = Room{block, logical, {}};
     return true;
   }));
@@ -111,7 +111,7 @@ Result<void> DirectoryEdit::insert(std::string_view name, InodeNo ino, FileType 
   std::sort(ordinals.begin(), ordinals.end());
   u32 ordinal = 0;
   for (const u32 taken : ordinals) ordinal += taken == ordinal;
-  if (ordinal >= htree::kOrdinals) return Error{Errc::kNotSupported, "32,767 names with one hash in one directory", 0};
+  if (ordinal >= htree::kOrdinals) return Error{Errc::kNoSpace, "32,767 names of one hash in one directory", 0};
   const u64 key = htree::make_key(hash.hash, ordinal);
   const u64 target = htree::make_target(ino, static_cast<u8>(type), name.size());
 
@@ -123,6 +123,7 @@ Result<void> DirectoryEdit::insert(std::string_view name, InodeNo ino, FileType 
   } else if (rewrite.has_value()) {
     PMFS_TRY(put_in_fresh_leaf(&leaf(rewrite->block), rewrite->logical, name, target, key, hash));
   } else {
+    if (end >= kMapEnd) return Error{Errc::kFileTooBig, "the directory has as many blocks as a map holds", 0};
     PMFS_TRY(put_in_fresh_leaf(nullptr, end, name, target, key, hash));
   }
   Le64& count = dir_.media().entry_count;

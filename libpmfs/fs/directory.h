@@ -40,7 +40,7 @@ class DirectoryEdit {
   /// @param now  the time its mtime and ctime get.
   DirectoryEdit(Volume& volume, const InodeRef& dir, Commit& commit, BlockHold& hold, i64 now);
 
-  /// Adds a name that is not there. @error kNoSpace, kCorrupt, kNotSupported (32,767 names of one hash).
+  /// Adds a name that is not there. @error kNoSpace (also: 32,767 names of one hash), kFileTooBig, kCorrupt.
   Result<void> insert(std::string_view name, InodeNo ino, FileType type);
   void remove(const FoundEntry& entry);
   void retarget(const FoundEntry& entry, InodeNo ino, FileType type);

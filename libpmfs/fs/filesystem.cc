@@ -130,7 +130,12 @@ Result<void> Filesystem::format(const std::string& path, const FormatOptions& op
     parameters.label = options.label;
     parameters.regions.assign(pool.regions().begin(), pool.regions().end());
     parameters.locator_off = pool.locator_off();
-    PMFS_TRY(format_memory(pool.memory(), parameters));
+    if (auto made = format_memory(pool.memory(), parameters); !made.ok()) {
+      set_error_detail(path, made.error().what);
+      (void)pool.close();
+      if (options.size_bytes != 0) ::unlink(path.c_str());  // a file that this call made
+      return made;
+    }
     return pool.close();
   });
 }

@@ -8,7 +8,9 @@
 //       the last hold goes; then they enter the quarantine. That stores nothing in the pool.
 //   I3  `dead` is set under the exclusive lock; whoever gets the lock afterwards answers kStale.
 //   I4  Slots of a grown inode file are handed out only after the commit that grew it.
-// LOCK order: rename mutex, inode locks in inode order, inode file lock, then the table's and the allocator's own mutexes
+//   I5  A slot is not handed out again while anybody has an InodeRef to it: he found it by its name, and must find it dead.
+// LOCK order: rename mutex, inode locks in inode order, inode file lock (a new inode's lock is only tried: nobody waits
+// for it), then the table's and the allocator's own mutexes
 // (held for a few instructions, never while another is waited for). DESIGN.md "LOCKS".
 #pragma once
 
@@ -146,6 +148,7 @@ class InodeTable {
   struct Shard {
     mutable std::mutex mutex;
     std::unordered_map<u64, std::unique_ptr<InodeState>> states;
+    std::size_t trim_at = 0;  // the bucket where trim() goes on
   };
   static constexpr u32 kShards = 64;
   static constexpr std::size_t kStatesKept = 1024;  // per shard; more only while they are in use
@@ -153,6 +156,7 @@ class InodeTable {
 
   Shard& shard(InodeNo ino) const { return shards_[to_u64(ino) % kShards]; }
   void release(InodeState* state);
+  bool only_reference(const InodeRef& ref) const;
   void trim(Shard& shard);
   void bury(const InodeRef& ref);
   void reclaim(InodeState& state, Freed& freed);

@@ -106,6 +106,13 @@ Result<InodeRef> entry_inode(Volume& volume, const FoundEntry& entry) {
   return Error{Errc::kCorrupt, "an entry names no inode", to_u64(block_off(entry.block))};
 }
 
+// An entry must lead to an inode in use. REQUIRES: the inode's lock, and the directory's.
+Result<void> check_named(const Volume& volume, const InodeRef& ref) {
+  const media::Inode& inode = ref.media();
+  if (!ref->dead && media::low_half(inode.state_gen.get()) == media::kSlotLive) return {};
+  return Error{Errc::kCorrupt, "an entry names an inode that is free", to_u64(volume.persist.memory().off_of(&inode))};
+}
+
 void set_links(Commit& commit, const InodeRef& ref, int delta) {
   Le64& word = ref.media().mode_links;
   const u64 now = commit.value(word);
@@ -270,7 +277,7 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     BlockHold hold(volume.blocks);
     const i64 now = now_ns();
     DirectoryEdit edit(volume, dir, commit, hold, now);
-      PMFS_TRY(edit.insert(parent.name, file.ino(), type_of(inode)));
+    PMFS_TRY(edit.insert(parent.name, file.ino(), type_of(inode)));
     touch_inode(volume, commit, file);
     set_links(commit, file, +1);
     commit.set(inode.ctime_ns, static_cast<u64>(now));
@@ -307,6 +314,7 @@ Result<void> remove_name(Volume& volume, const At& at, RemoveKind kind, const Cr
     PMFS_ASSIGN(victim, entry_inode(volume, *entry));
     if (victim.ino() == dir.ino()) return Error{Errc::kCorrupt, "a directory contains itself", 0};
     if (!locks.lock(victim)) return again = true, kAgain;
+    PMFS_TRY(check_named(volume, victim));
     media::Inode& inode = victim.media();
     PMFS_TRY(check_sticky(dir.media(), inode, who));
     const bool directory = type_of(inode) == FileType::kDirectory;
@@ -320,7 +328,7 @@ Result<void> remove_name(Volume& volume, const At& at, RemoveKind kind, const Cr
     BlockHold hold(volume.blocks, Purpose::kFreeing);
     const i64 now = now_ns();
     DirectoryEdit edit(volume, dir, commit, hold, now);
-      edit.remove(*entry);
+    edit.remove(*entry);
     if (directory) edit.add_links(-1);
     const bool last = take_name(volume, commit, victim, static_cast<u64>(now));
     PMFS_ASSIGN(const ChangeMark mark, commit.run());
@@ -357,8 +365,9 @@ Result<bool> is_below(Volume& volume, const InodeRef& dir, InodeNo ancestor) {
   for (u64 steps = volume.inodes.slots(); steps > 0; --steps) {
     if (at == ancestor) return true;
     if (at == kRootIno) return false;
-    PMFS_ASSIGN(const InodeRef ref, volume.inodes.get(at));
-    at = InodeNo{ref.media().parent.get()};
+    auto ref = volume.inodes.get(at);
+    if (!ref.ok()) return Error{Errc::kCorrupt, "a directory's parent cannot be", 0};
+    at = InodeNo{(*ref).media().parent.get()};
   }
   return Error{Errc::kCorrupt, "directories are each other's parents", 0};
 }
@@ -489,6 +498,8 @@ Result<void> rename_name(Volume& volume, const At& from_at, const At& to_at, uns
     PMFS_TRY(find_end(volume, to));
     for (const RenameEnd* end : {&from, &to})
       if (end->inode && !locks.lock(end->inode)) return again = true, kAgain;
+    for (const RenameEnd* end : {&from, &to})
+      if (end->inode) PMFS_TRY(check_named(volume, end->inode));
     if (crosses && (from.is_directory() || to.is_directory()) && !moving.owns_lock()) {
       directory_moves = again = true;  // unlock all first: the mutex comes before them
       return kAgain;

@@ -162,7 +162,8 @@ std::vector<int> descriptors_on(const std::vector<PoolPart>& parts) {
     if (entry->d_name[0] == '.') continue;
     const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
     struct stat st;
-    if (::fstat(fd, &st) != 0) continue;
+    // By name, not fstat(fd): most of these belong to other threads, and TSan would see a race on them.
+    if (::fstatat(::dirfd(dir), entry->d_name, &st, 0) != 0) continue;
     const bool ours = std::any_of(parts.begin(), parts.end(), [&st](const PoolPart& part) {
       return part.exists && part.dev == st.st_dev && part.inode == st.st_ino;
     });

@@ -226,6 +226,24 @@ Result<void> parse_poolset(std::string_view text, PoolSource& source) {
   return {};
 }
 
+/// What libpmemobj would find only after create() has cleared the parts, or report as something else.
+Result<void> check_together(const PoolSource& source) {
+  for (const PoolPart& part : source.parts) {
+    if (part.is_device != source.parts[0].is_device) {
+      set_error_detail(source.path, "the poolset mixes devices and files: ", part.path);
+      return Error{Errc::kRefused, "a poolset of devices and files"};
+    }
+    const auto same = [&part](const PoolPart& other) {
+      return part.path == other.path || (part.exists && other.exists && part.dev == other.dev && part.inode == other.inode);
+    };
+    if (std::count_if(source.parts.begin(), source.parts.end(), same) > 1) {
+      set_error_detail(source.path, "the poolset lists a part twice: ", part.path);
+      return Error{Errc::kNotAPool, "a garbled poolset"};
+    }
+  }
+  return {};
+}
+
 /// Reads `path` whole if it begins like a poolset; an empty string if it does not.
 Result<std::string> read_poolset(const PoolPart& file) {
   const Fd fd{open_quietly(file.path, O_RDONLY)};
@@ -409,6 +427,7 @@ Result<PoolSource> look_at(const std::string& path) {
   source.kind = PoolSource::Kind::kPoolset;
   PMFS_TRY(parse_poolset(text, source));
   for (PoolPart& each : source.parts) PMFS_TRY(look_at_part(each, true));
+  PMFS_TRY(check_together(source));
   return source;
 }
 

@@ -59,6 +59,8 @@ Result<void> use_own_structures(Volume& volume) {
 Result<void> scan_inodes(Volume& volume, bool blocks_too) {
   for (u64 slot = volume.inodes.slots(); slot-- > 0;) {
     const media::Inode& inode = volume.inodes.slot(slot);
+    if (slot == 0 && media::low_half(inode.state_gen.get()) != media::kSlotLive)
+      return Error{Errc::kCorrupt, "the root directory is missing", to_u64(volume.persist.memory().off_of(&inode))};
     switch (media::low_half(inode.state_gen.get())) {
       case media::kSlotFree: volume.inodes.add_free_slot(slot); break;
       case media::kSlotLive:
