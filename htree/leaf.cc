@@ -73,8 +73,8 @@ struct Span {
   u32 from, to;
 };
 
-// Where entries lie that must stay: live ones, and those whose removal is not retired. Damaged ones are taken as long as
-// the leaf, so nothing is ever written into a leaf that cannot be read.
+// Where entries lie that must stay: live ones, and those whose removal is not retired. Damaged ones are taken as long
+// as the leaf, so nothing is ever written into a leaf that cannot be read.
 u32 spans_in_use(const media::Leaf& leaf, u64 slots, std::array<Span, media::kLeafSlots>& spans) {
   u32 count = 0;
   for (; slots != 0; slots &= slots - 1) {

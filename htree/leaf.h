@@ -2,7 +2,8 @@
 //
 // Owns nothing: functions over a block that the caller found, in the directory's map or by its index, and has locked.
 //   H1  An entry's key {hash, ordinal} never changes while it lives: it is the index's key and the listing cookie.
-//   H2  Insert writes free bytes, then one bit; remove is one bit; retarget is one word. The caller puts the bit or word
+//   H2  Insert writes free bytes, then one bit; remove is one bit; retarget is one word. The caller puts the bit or
+//   word
 //       into its commit.
 //   H3  A leaf is input: every offset and length is checked before it is followed, and every loop is bounded.
 // Thread rules: the caller holds the directory's lock, shared to look, exclusive to change.
@@ -80,8 +81,8 @@ Result<std::optional<Entry>> find(const media::Leaf& leaf, const NameHash& hash,
 /// Where an entry with a name of `name_len` bytes fits, or nothing.
 /// @param reserved  slots that are free but whose bytes must not be reused yet (R4: their removal is not retired).
 std::optional<Place> find_room(const media::Leaf& leaf, std::size_t name_len, u64 reserved);
-/// Whether it would fit if all entries were moved together into a fresh leaf. The `reserved` ones are counted as if they
-/// had to move too: a leaf that only waits for its last removal to be retired is not worth rewriting.
+/// Whether it would fit if all entries were moved together into a fresh leaf. The `reserved` ones are counted as if
+/// they had to move too: a leaf that only waits for its last removal to be retired is not worth rewriting.
 bool fits_compacted(const media::Leaf& leaf, std::size_t name_len, u64 reserved);
 
 /// Writes an entry into free bytes and flushes it. It is not live until its bit is set in `leaf.live`.

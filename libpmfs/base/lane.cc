@@ -149,7 +149,8 @@ Result<LaneVerdict> recover_lane(Persist& persist, PoolOff area, const LaneKey& 
   for (u32 i = 0; i < set.count; ++i) {
     const u64 off = set.words[i].off;
     if (off % 8 != 0 || !valid(off))
-      return Error{Errc::kCorrupt, "an undo record names a place outside the file system", to_u64(memory.off_of(&head))};
+      return Error{Errc::kCorrupt, "an undo record names a place outside the file system",
+                   to_u64(memory.off_of(&head))};
     in_place[i] = reinterpret_cast<const Le64*>(memory.at(PoolOff{off}))->get();
   }
   const bool committed = checksum64(in_place.data(), set.count * sizeof(u64)) == set.new_hash;

@@ -37,10 +37,12 @@ void Quarantine::collect() {
   }
 }
 
-void Quarantine::drain() {
-  if (size() == 0) return;
+bool Quarantine::drain() {
+  if (size() == 0) return false;
+  const u64 before = released();
   lanes_.retire_all(Order::kDrainHeader, Order::kDrainFence);
   collect();
+  return released() != before;
 }
 
 }  // namespace pmfs

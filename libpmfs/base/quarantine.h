@@ -38,7 +38,8 @@ class Quarantine {
   /// Releases what is retired already. No flush, no fence.
   void collect();
   /// Makes everything here retired, at the cost of one fence, and releases it. Costs nothing if nothing waits.
-  void drain();
+  /// @return whether anything was released meanwhile.
+  bool drain();
   /// How many freed sets were ever released: whoever found no space looks whether this has grown.
   u64 released() const { return released_.load(std::memory_order_relaxed); }
   /// Blocks waiting here: they count as free, one fence yields them.

@@ -98,7 +98,8 @@ BlockRun BlockAlloc::take(Group& group, u64 want, u64 goal, bool whole) {
       longest = std::max(longest, end - at);
       u32 start = at;
       if (most >= kHugeBlocks) {  // align to 2 MiB of the pool if the run still is long enough
-        const auto aligned = static_cast<u32>((group.first + at + kHugeBlocks - 1) / kHugeBlocks * kHugeBlocks - group.first);
+        const auto aligned =
+            static_cast<u32>((group.first + at + kHugeBlocks - 1) / kHugeBlocks * kHugeBlocks - group.first);
         if (aligned < end && end - aligned >= most) start = aligned;
       }
       const u32 len = std::min(end - start, most);
@@ -229,26 +230,6 @@ BlockRun BlockAlloc::find_free(u64 count) const {
     }
   }
   return {};
-}
-
-Result<BlockRun> BlockHold::take(u64 want, u64 goal) {
-  auto run = source_.allocate(want, goal, purpose_);
-  if (run.ok()) runs_.push_back(*run);
-  return run;
-}
-
-bool BlockHold::holds(u64 first) const {
-  return std::any_of(runs_.begin(), runs_.end(), [&](const BlockRun& run) { return run.first == first; });
-}
-
-void BlockHold::give_back(u64 first) {
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    if (runs_[i].first != first) continue;
-    source_.release(runs_[i]);
-    runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(i));
-    return;
-  }
-  PMFS_ASSERT(false);
 }
 
 }  // namespace pmfs

@@ -165,7 +165,8 @@ Result<std::vector<ExtentMap::Below>> ExtentMap::children(const Below& at) const
   for (u32 i = 0; i < count; ++i) {
     const u64 first = entry_logical(parent->entries[i]);
     const u64 end = i + 1 < count ? entry_logical(parent->entries[i + 1]) : at.end;
-    if (first < at.first || first >= end || end > at.end) return Error{Errc::kCorrupt, "a map's nodes are out of order", off};
+    if (first < at.first || first >= end || end > at.end)
+      return Error{Errc::kCorrupt, "a map's nodes are out of order", off};
     list.push_back({parent->entries[i].target.get() & kBlockMask, at.level - 1, first, end});
   }
   return list;
@@ -187,7 +188,8 @@ Result<void> ExtentMap::each_below(const Below& at, u64 from, u64 to,
   return {};
 }
 
-Result<void> ExtentMap::each(u64 root, u64 from, u64 to, const std::function<Result<void>(const Extent&)>& visit) const {
+Result<void> ExtentMap::each(u64 root, u64 from, u64 to,
+                             const std::function<Result<void>(const Extent&)>& visit) const {
   if (root == 0) return {};
   if (tag(root) == media::kMapDirect) {
     PMFS_ASSIGN(const Extent e, decode_direct(root));
@@ -227,7 +229,8 @@ std::vector<BlockRun> ExtentMap::all_blocks(u64 root) const {
   return runs;
 }
 
-// --- Changing ----------------------------------------------------------------------------------------------------------
+// --- Changing
+// ----------------------------------------------------------------------------------------------------------
 
 struct ExtentMap::Edit {
   BlockHold& hold;
@@ -251,7 +254,8 @@ Result<void> ExtentMap::write_nodes(Edit& edit, u32 level, const std::vector<med
   std::size_t done = 0;
   for (std::size_t i = 0; i < nodes; ++i) {
     const std::size_t left = entries.size() - done;
-    const std::size_t n = append ? std::min<std::size_t>(left, media::kMapNodeEntries) : (left + nodes - i - 1) / (nodes - i);
+    const std::size_t n =
+        append ? std::min<std::size_t>(left, media::kMapNodeEntries) : (left + nodes - i - 1) / (nodes - i);
     PMFS_ASSIGN(const BlockRun run, edit.hold.take(1));
     media::MapNode fresh{};
     fresh.magic.set(media::kMapNodeMagic);
@@ -312,7 +316,8 @@ Result<void> ExtentMap::rewrite(Edit& edit, const Below& at, u64 from, u64 to, c
   return write_nodes(edit, at.level, entries, edit.append, out);
 }
 
-Result<MapChange> ExtentMap::replace(u64 root, u64 from, u64 to, const std::vector<Extent>& put, BlockHold& hold) const {
+Result<MapChange> ExtentMap::replace(u64 root, u64 from, u64 to, const std::vector<Extent>& put,
+                                     BlockHold& hold) const {
   PMFS_ASSERT(from < to && to <= kMapEnd);
   Edit edit{hold, {}, false};
   for (const Extent& e : put) edit.change.added_blocks += e.count;

@@ -120,8 +120,8 @@ void store_data(Volume& volume, const WritePlan& plan, u64 off, const std::byte*
 Result<void> overwrite(Volume& volume, const InodeRef& ref, const WritePlan& plan, u64 off, const std::byte* data) {
   Persist& persist = volume.persist;
   store_data(volume, plan, off, data, 0, Order::kOverwriteData);
-  // R3: the times below are words that the inode's last change may have logged. Until its bump is durable, recovery could
-  // find that change "not in place" because of them, and undo it.
+  // R3: the times below are words that the inode's last change may have logged. Until its bump is durable, recovery
+  // could find that change "not in place" because of them, and undo it.
   u64 read = 0;
   if (!volume.lanes.retired(ref->last) && persist.rule(Rule::kRetireBeforeLazy))
     read = volume.lanes.flush_header(ref->last.lane, Order::kOverwriteHeader);
@@ -150,9 +150,10 @@ Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, s
     return static_cast<std::size_t>(plan.end - off);
   }
 
-  // ORDER write: data, zeroed edges and new map nodes lie where nothing points to (or behind the size), and ride in fence 1.
-  //   live words: map root, size, blocks, times, mode. Data over mapped blocks below the size is in place: it may be mixed
-  //   until the call returns.
+  // ORDER write: data, zeroed edges and new map nodes lie where nothing points to (or behind the size), and ride in
+  // fence 1.
+  //   live words: map root, size, blocks, times, mode. Data over mapped blocks below the size is in place: it may be
+  //   mixed until the call returns.
   Commit commit = volume.begin_commit();
   touch_inode(volume, commit, ref);
   const u64 size_after = std::max(size, plan.end);
@@ -191,8 +192,7 @@ Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, s
 
 }  // namespace
 
-Result<std::size_t> read_file(Volume& volume, const InodeRef& ref, u64 off, std::span<std::byte> out,
-                              bool no_atime) {
+Result<std::size_t> read_file(Volume& volume, const InodeRef& ref, u64 off, std::span<std::byte> out, bool no_atime) {
   std::shared_lock lock(ref->lock);
   PMFS_TRY(check_regular(volume, ref));
   const media::Inode& inode = ref.media();

@@ -44,29 +44,31 @@ void NewInode::keep(Freed& freed) {
   ref_ = InodeRef();
 }
 
-InodeTable::InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps,
-                       BlockSource& blocks)
-    : persist_(persist), lanes_(lanes), superblock_(superblock), maps_(maps), blocks_(blocks) {}
+InodeTable::InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps)
+    : persist_(persist), lanes_(lanes), superblock_(superblock), maps_(maps) {}
 
 InodeTable::~InodeTable() {
   for (auto& chunk : chunks_) delete[] chunk.load();
 }
 
-// --- Slots -------------------------------------------------------------------------------------------------------------
+// --- Slots
+// -------------------------------------------------------------------------------------------------------------
 
 void InodeTable::set_block(u64 index, u64 block) {
   const u64 shifted = index + 64;
   const auto k = static_cast<u32>(std::bit_width(shifted) - 7);
   PMFS_ASSERT(k < kChunks);
   if (chunks_[k].load(std::memory_order_relaxed) == nullptr)
-    chunks_[k].store(new std::atomic<u64>[std::size_t{64} << k]{}, std::memory_order_release);
+    chunks_[k].store(
+        new std::atomic<u64>[std::size_t{64} << k] {}, std::memory_order_release);
   chunks_[k].load(std::memory_order_relaxed)[shifted - (u64{64} << k)].store(block, std::memory_order_release);
 }
 
 media::Inode& InodeTable::slot(u64 slot) const {
   const u64 shifted = slot / media::kInodesPerBlock + 64;
   const auto k = static_cast<u32>(std::bit_width(shifted) - 7);
-  const u64 block = chunks_[k].load(std::memory_order_acquire)[shifted - (u64{64} << k)].load(std::memory_order_acquire);
+  const u64 block =
+      chunks_[k].load(std::memory_order_acquire)[shifted - (u64{64} << k)].load(std::memory_order_acquire);
   auto* inodes = reinterpret_cast<media::Inode*>(persist_.memory().at(block_off(block)));
   return inodes[slot % media::kInodesPerBlock];
 }
@@ -111,8 +113,9 @@ std::optional<u64> InodeTable::pop_free_slot() {
 
 Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
   std::unique_lock<std::mutex> growth;
-  // Slots that somebody still refers to from their last life. He found the inode by its name and is about to lock it: he
-  // must find it dead, not alive as another file. He is not waited for: he could be waiting for a lock of our caller's.
+  // Slots that somebody still refers to from their last life. He found the inode by its name and is about to lock it:
+  // he must find it dead, not alive as another file. He is not waited for: he could be waiting for a lock of our
+  // caller's.
   struct Busy {
     InodeTable& table;
     std::vector<u64> slots;
@@ -192,7 +195,8 @@ Result<void> InodeTable::grow(Commit& commit, BlockHold& hold, NewInode& fresh) 
   return {};
 }
 
-// --- States ------------------------------------------------------------------------------------------------------------
+// --- States
+// ------------------------------------------------------------------------------------------------------------
 
 Result<InodeRef> InodeTable::get(InodeNo ino) {
   const u64 number = to_u64(ino);
@@ -256,7 +260,8 @@ std::vector<InodeRef> InodeTable::all() {
   return refs;
 }
 
-// --- Holds -------------------------------------------------------------------------------------------------------------
+// --- Holds
+// -------------------------------------------------------------------------------------------------------------
 
 void InodeTable::add_handle(InodeState& state) {
   std::lock_guard lock(shard(state.ino).mutex);

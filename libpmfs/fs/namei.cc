@@ -187,7 +187,8 @@ Result<void> check_new_node(const NewNode& node, const Credentials& who) {
     case FileType::kSymlink:
       if (node.target.empty()) return Error{Errc::kNotFound, "a symbolic link needs a target", 0};
       if (node.target.size() > kPathMax) return Error{Errc::kNameTooLong, "the target is longer than 4095 bytes", 0};
-      if (node.target.find('\0') != std::string_view::npos) return Error{Errc::kInvalid, "the target contains a zero byte", 0};
+      if (node.target.find('\0') != std::string_view::npos)
+        return Error{Errc::kInvalid, "the target contains a zero byte", 0};
       return {};
     case FileType::kCharDevice:
     case FileType::kBlockDevice:
@@ -221,7 +222,8 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
     return Error{Errc::kNotFound, "a slash follows a name that is no directory", 0};
   PMFS_TRY(check_access(dir.media(), kMayWrite, who));
 
-  // ORDER create: the inode, its entry and a grown leaf, map or inode file lie where nothing points to, and ride in fence 1.
+  // ORDER create: the inode, its entry and a grown leaf, map or inode file lie where nothing points to, and ride in
+  // fence 1.
   //   live words: the leaf's bit, the slot's state, the parent's times and counts.
   //   crash before fence 1: nothing applied. Between: undone by the records. After fence 2: the file exists.
   Commit commit = volume.begin_commit();
@@ -272,7 +274,8 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     if (type_of(inode) == FileType::kDirectory) return Error{Errc::kPermission, "directories have one name", 0};
     if (links_of(inode) == ~u32{0}) return Error{Errc::kTooManyLinks, "the link count is at its limit", 0};
 
-    // ORDER link: the entry rides in fence 1. Live words: its bit, the parent's times and count, the file's links and ctime.
+    // ORDER link: the entry rides in fence 1. Live words: its bit, the parent's times and count, the file's links and
+    // ctime.
     Commit commit = volume.begin_commit();
     BlockHold hold(volume.blocks);
     const i64 now = now_ns();
@@ -318,12 +321,14 @@ Result<void> remove_name(Volume& volume, const At& at, RemoveKind kind, const Cr
     media::Inode& inode = victim.media();
     PMFS_TRY(check_sticky(dir.media(), inode, who));
     const bool directory = type_of(inode) == FileType::kDirectory;
-    if (kind == RemoveKind::kFile && directory) return Error{Errc::kIsDirectory, "unlink does not remove directories", 0};
+    if (kind == RemoveKind::kFile && directory)
+      return Error{Errc::kIsDirectory, "unlink does not remove directories", 0};
     if (!directory && (kind == RemoveKind::kDirectory || parent.must_be_directory))
       return Error{Errc::kNotDirectory, "not a directory", 0};
     if (directory && inode.entry_count.get() != 0) return Error{Errc::kNotEmpty, "the directory is not empty", 0};
 
-    // ORDER unlink: nothing fresh. Live words: the entry's bit, the parent's times and counts, the inode's state or links.
+    // ORDER unlink: nothing fresh. Live words: the entry's bit, the parent's times and counts, the inode's state or
+    // links.
     Commit commit = volume.begin_commit();
     BlockHold hold(volume.blocks, Purpose::kFreeing);
     const i64 now = now_ns();
@@ -359,7 +364,8 @@ Result<void> find_end(Volume& volume, RenameEnd& end) {
   return {};
 }
 
-// Whether `dir` is `ancestor` or lies below it. REQUIRES: the rename mutex, so no directory above `dir` moves meanwhile.
+// Whether `dir` is `ancestor` or lies below it. REQUIRES: the rename mutex, so no directory above `dir` moves
+// meanwhile.
 Result<bool> is_below(Volume& volume, const InodeRef& dir, InodeNo ancestor) {
   InodeNo at = dir.ino();
   for (u64 steps = volume.inodes.slots(); steps > 0; --steps) {
@@ -390,7 +396,8 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
   }
   if (to.is_directory() && crosses) {
     PMFS_ASSIGN(const bool below, is_below(volume, from.dir(), to.inode.ino()));
-    if (below) return Error{exchange ? Errc::kInvalid : Errc::kNotEmpty, "the new name leads to a directory above the old", 0};
+    if (below)
+      return Error{exchange ? Errc::kInvalid : Errc::kNotEmpty, "the new name leads to a directory above the old", 0};
   }
   PMFS_TRY(check_changeable(from.dir(), who));
   PMFS_TRY(check_changeable(to.dir(), who));
@@ -398,7 +405,8 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
   if (to.entry.has_value()) {
     PMFS_TRY(check_sticky(to.dir().media(), to.inode.media(), who));
     if (!exchange) {
-      if (from.is_directory() && !to.is_directory()) return Error{Errc::kNotDirectory, "the new name is no directory", 0};
+      if (from.is_directory() && !to.is_directory())
+        return Error{Errc::kNotDirectory, "the new name is no directory", 0};
       if (!from.is_directory() && to.is_directory()) return Error{Errc::kIsDirectory, "the new name is a directory", 0};
       if (to.is_directory() && to.inode.media().entry_count.get() != 0)
         return Error{Errc::kNotEmpty, "the directory at the new name is not empty", 0};
@@ -412,7 +420,8 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
 
 // REQUIRES: all locks, all checks.
 Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool exchange) {
-  // ORDER rename: a new entry rides in fence 1. Live words: the entries' bits or targets, the parents' times and counts,
+  // ORDER rename: a new entry rides in fence 1. Live words: the entries' bits or targets, the parents' times and
+  // counts,
   //   the moved inodes' ctime and parent, the victim's state or links. Both names change in the one commit.
   Commit commit = volume.begin_commit();
   BlockHold hold(volume.blocks);
@@ -462,8 +471,7 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
 }  // namespace
 
 Result<void> rename_name(Volume& volume, const At& from_at, const At& to_at, unsigned flags, const Credentials& who) {
-  if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0 ||
-      flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+  if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0 || flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
     return Error{Errc::kInvalid, "unknown rename flags", 0};
   const bool exchange = (flags & RENAME_EXCHANGE) != 0;
   PMFS_ASSIGN(const Parent from_parent, resolve_parent(volume, from_at, who));

@@ -12,7 +12,7 @@ namespace pmfs {
 
 /// What to make.
 struct NewNode {
-  u32 mode = 0;                 ///< S_IFMT and permission bits, before the umask
+  u32 mode = 0;  ///< S_IFMT and permission bits, before the umask
   u64 rdev = 0;
   std::string_view target = {};  ///< of a symbolic link
 };

@@ -20,7 +20,7 @@ struct Walk {
   Volume& volume;
   const Credentials& who;
   InodeRef here;
-  std::string left;       // a view into it would not survive a symbolic link
+  std::string left;  // a view into it would not survive a symbolic link
   std::size_t pos = 0;
   int links = 0;
 

@@ -17,9 +17,7 @@ u64 static_checksum(const media::Superblock& superblock) {
   return checksum64(&superblock, offsetof(media::Superblock, checksum));
 }
 
-u64 locator_checksum(const media::Locator& locator) {
-  return checksum64(&locator, offsetof(media::Locator, checksum));
-}
+u64 locator_checksum(const media::Locator& locator) { return checksum64(&locator, offsetof(media::Locator, checksum)); }
 
 void random_bytes(void* at, std::size_t bytes) {
   auto* to = static_cast<std::byte*>(at);
@@ -145,8 +143,8 @@ Result<media::Superblock*> find_superblock(const Memory& memory, PoolOff locator
   const u64 lanes = superblock->lane_area_off.get();
   const u64 table = superblock->region_table_off.get();
   if (superblock->format_version.get() == 0 || superblock->block_bytes.get() != kBlockBytes ||
-      superblock->lane_count.get() == 0 || superblock->lane_count.get() > media::kLaneCount || lanes % kBlockBytes != 0 ||
-      !memory.contains(lanes, media::kLaneAreaBytes) || table % kBlockBytes != 0 ||
+      superblock->lane_count.get() == 0 || superblock->lane_count.get() > media::kLaneCount ||
+      lanes % kBlockBytes != 0 || !memory.contains(lanes, media::kLaneAreaBytes) || table % kBlockBytes != 0 ||
       !memory.contains(table, sizeof(media::RegionTable)) || superblock->epoch.get() == 0 ||
       superblock->epoch.get() == ~u64{0} || superblock->label[sizeof(superblock->label) - 1] != 0)
     return Error{Errc::kCorrupt, "the superblock's geometry cannot be", off};
@@ -172,7 +170,8 @@ Result<Regions> read_regions(const Memory& memory, const media::Superblock& supe
       return Error{Errc::kCorrupt, "two regions overlap", table_off};
   Regions regions(std::move(list));
   const u64 off = to_u64(memory.off_of(&superblock));
-  if (table.next_off.get() != 0) return Error{Errc::kTooNew, "the pool has more regions than this version reads", table_off};
+  if (table.next_off.get() != 0)
+    return Error{Errc::kTooNew, "the pool has more regions than this version reads", table_off};
   if (!regions.contains(off, kBlockBytes) || !regions.contains(table_off, kBlockBytes) ||
       !regions.contains(superblock.lane_area_off.get(), kLaneAreaLength))
     return Error{Errc::kCorrupt, "the file system's own structures lie outside its regions", off};

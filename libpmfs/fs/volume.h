@@ -20,7 +20,8 @@
 namespace pmfs {
 
 struct Volume {
-  Volume(Memory memory, media::Superblock& superblock, Regions region_list, LaneKey key, const OpenOptions& open_options);
+  Volume(Memory memory, media::Superblock& superblock, Regions region_list, LaneKey key,
+         const OpenOptions& open_options);
 
   Persist persist;
   media::Superblock& superblock;
@@ -34,7 +35,7 @@ struct Volume {
   OpenOptions options;
   std::mutex rename_mutex;  // one rename that crosses directories and has one at either end; first in the LOCK order
 
-  bool recovered = false;       // opening undid at least one unfinished operation
+  bool recovered = false;  // opening undid at least one unfinished operation
   u64 lanes_undone = 0;
   bool saved_map_used = false;
 

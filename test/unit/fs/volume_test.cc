@@ -1,4 +1,5 @@
-// What an operation does when it meets a busy slot, a reused slot, equal hashes, a damaged pool: each case once was a bug.
+// What an operation does when it meets a busy slot, a reused slot, equal hashes, a damaged pool: each case once was a
+// bug.
 #include <set>
 
 #include "fs/attributes.h"
@@ -211,7 +212,8 @@ TEST_CASE("mkfs: what it did not finish is called unfinished, whatever of the lo
   CHECK(code_of(memory.try_open()) == Errc::kNotFormatted);
 }
 
-TEST_CASE("open: a saved map of another epoch, or with a bad checksum, is not used, and both ways know the same", "[unit][fs]") {
+TEST_CASE("open: a saved map of another epoch, or with a bad checksum, is not used, and both ways know the same",
+          "[unit][fs]") {
   MemoryVolume memory(u64{16} << 20);
   {
     const auto volume = memory.open();
