@@ -68,7 +68,7 @@ step "Build"
 say "   \$ cmake -B build -G Ninja -DCMAKE_BUILD_TYPE=Release && cmake --build build --target pmfs_tool"
 started=$SECONDS
 run_logged "$log" cmake -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF || exit 1
-run_logged "$log" cmake --build build --target pmfs_tool || exit 1
+run_logged "$log" cmake --build build --target pmfs_tool -j "$(nproc)" || exit 1
 outcome "build/pmfs, after $((SECONDS - started)) s"
 
 # Where the pool lies: memory that outlives a process. Containers often have very little in /dev/shm.

@@ -24,7 +24,8 @@ class BlockSource {
   /// Takes 1 to `want` adjacent blocks, as near behind block `goal` as may be (0: anywhere).
   /// @error kNoSpace.
   virtual Result<BlockRun> allocate(u64 want, u64 goal, Purpose purpose) = 0;
-  /// Gives back what nothing on the medium ever pointed to (a failed operation's blocks), or what the quarantine let go.
+  /// Gives back what nothing on the medium ever pointed to (a failed operation's blocks), or what the quarantine let
+  /// go.
   virtual void release(BlockRun run) = 0;
 };
 

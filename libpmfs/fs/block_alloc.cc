@@ -98,7 +98,8 @@ BlockRun BlockAlloc::take(Group& group, u64 want, u64 goal, bool whole) {
       longest = std::max(longest, end - at);
       u32 start = at;
       if (most >= kHugeBlocks) {  // align to 2 MiB of the pool if the run still is long enough
-        const auto aligned = static_cast<u32>((group.first + at + kHugeBlocks - 1) / kHugeBlocks * kHugeBlocks - group.first);
+        const auto aligned =
+            static_cast<u32>((group.first + at + kHugeBlocks - 1) / kHugeBlocks * kHugeBlocks - group.first);
         if (aligned < end && end - aligned >= most) start = aligned;
       }
       const u32 len = std::min(end - start, most);
@@ -147,12 +148,18 @@ Result<BlockRun> BlockAlloc::allocate(u64 want, u64 goal, Purpose purpose) {
 void BlockAlloc::release(BlockRun run) {
   while (run.count > 0) {
     Group* group = group_of(run.first);
-    PMFS_ASSERT(group != nullptr);
+    if (group == nullptr) {
+      damaged_.store(true, std::memory_order_relaxed);
+      return;
+    }
     const auto from = static_cast<u32>(run.first - group->first);
     const auto n = static_cast<u32>(std::min<u64>(run.count, group->count - from));
     {
       std::lock_guard lock(group->mutex);
-      PMFS_ASSERT(next_free(*group, from) >= from + n);  // all of it is used: nothing is freed twice
+      if (next_free(*group, from) < from + n) {  // the pool had given it two owners
+        damaged_.store(true, std::memory_order_relaxed);
+        return;
+      }
       set_bits(*group, from, n, false);
       group->free += n;
       group->low_word = std::min(group->low_word, from / 64);

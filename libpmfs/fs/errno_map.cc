@@ -109,9 +109,11 @@ const char* describe(Durability durability) {
   switch (durability) {
     case Durability::kPersistent: return "persistent memory: what a call has returned survives power loss";
     case Durability::kVolatile: return "volatile: survives a killed process, not power loss";
-    case Durability::kFileBacked: return "file-backed: survives power loss, but slow, since every change is written by msync";
+    case Durability::kFileBacked:
+      return "file-backed: survives power loss, but slow, since every change is written by msync";
     case Durability::kRelaxed:
-      return "relaxed: survives a killed process; after power loss the pool may be inconsistent; durable at fsync, sync "
+      return "relaxed: survives a killed process; after power loss the pool may be inconsistent; durable at fsync, "
+             "sync "
              "and close";
     case Durability::kPrivate: return "read-only: private pages, nothing reaches the medium";
   }

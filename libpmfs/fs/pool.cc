@@ -32,7 +32,8 @@ constexpr char kLayout[] = "pmfs";
 constexpr u64 kRootBytes = 2 * kLocatorBytes;
 constexpr u64 kLineBytes = 64;
 
-// libpmemobj's heap: chunks of 256 KiB; an allocation of n chunks has room for n chunks less its header of up to 64 bytes.
+// libpmemobj's heap: chunks of 256 KiB; an allocation of n chunks has room for n chunks less its header of up to 64
+// bytes.
 constexpr u64 kChunkBytes = u64{256} << 10;
 constexpr u64 kAllocHeaderBytes = 64;
 constexpr u64 kMaxChunks = (PMEMOBJ_MAX_ALLOC_SIZE + kAllocHeaderBytes) / kChunkBytes;
@@ -65,7 +66,8 @@ Error refusal(const std::string& path, int err) {
   const std::string words = ::pmemobj_errormsg();
   const auto says = [&words](const char* what) { return words.find(what) != std::string::npos; };
   if (says("ADR failure")) {
-    set_error_detail(path, words, "; after a look at the memory modules, pmempool feature --disable SHUTDOWN_STATE opens it");
+    set_error_detail(path, words,
+                     "; after a look at the memory modules, pmempool feature --disable SHUTDOWN_STATE opens it");
     return Error{Errc::kRefused, "the memory modules report a shutdown that may have lost data"};
   }
   if (says("wrong layout")) {
@@ -123,7 +125,8 @@ std::string read_proc(const char* path) {
 }
 
 /// How many bytes from `base` on are mapped from the pool's parts without a gap. libpmemobj does not tell.
-/// Parts are recognised by inode number alone: the device number shown in /proc differs from stat's on some file systems.
+/// Parts are recognised by inode number alone: the device number shown in /proc differs from stat's on some file
+/// systems.
 u64 mapped_bytes(const void* base, const std::vector<PoolPart>& parts) {
   const auto start = reinterpret_cast<u64>(base);
   u64 end = start;
@@ -134,12 +137,14 @@ u64 mapped_bytes(const void* base, const std::vector<PoolPart>& parts) {
     u64 from = 0, to = 0, inode = 0;
     const std::string line = maps.substr(at, newline - at);
     at = newline + 1;
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*s %*x %*x:%*x %" SCNu64, &from, &to, &inode) != 3) continue;
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*s %*x %*x:%*x %" SCNu64, &from, &to, &inode) != 3)
+      continue;
     if (from != end) {
       if (from > end) break;
       continue;
     }
-    const bool ours = std::any_of(parts.begin(), parts.end(), [inode](const PoolPart& part) { return part.inode == inode; });
+    const bool ours =
+        std::any_of(parts.begin(), parts.end(), [inode](const PoolPart& part) { return part.inode == inode; });
     if (!ours) break;
     end = to;
   }
@@ -162,7 +167,8 @@ std::vector<int> descriptors_on(const std::vector<PoolPart>& parts) {
     if (entry->d_name[0] == '.') continue;
     const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
     struct stat st;
-    if (::fstat(fd, &st) != 0) continue;
+    // By name, not fstat(fd): most of these belong to other threads, and TSan would see a race on them.
+    if (::fstatat(::dirfd(dir), entry->d_name, &st, 0) != 0) continue;
     const bool ours = std::any_of(parts.begin(), parts.end(), [&st](const PoolPart& part) {
       return part.exists && part.dev == st.st_dev && part.inode == st.st_ino;
     });
@@ -305,10 +311,10 @@ struct Pool::State {
 
 namespace {
 
-/// pmemobj_create, with libpmemobj's shutdown state (SDS) on where the medium is persistent, unless the user has it off.
-/// Elsewhere it is off: the hardware's counters cannot be read there, and what is recorded instead can only stop an open.
-/// Where they should be readable and are not (some kernels, some users), the pool is made without.
-/// REQUIRES: under a ForkHold.
+/// pmemobj_create, with libpmemobj's shutdown state (SDS) on where the medium is persistent, unless the user has it
+/// off. Elsewhere it is off: the hardware's counters cannot be read there, and what is recorded instead can only stop
+/// an open. Where they should be readable and are not (some kernels, some users), the pool is made without. REQUIRES:
+/// under a ForkHold.
 PMEMobjpool* create_by_medium(const char* path, u64 size_bytes, u32 mode, Durability medium) {
   const bool wanted = medium == Durability::kPersistent;
   {

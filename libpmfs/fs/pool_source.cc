@@ -23,10 +23,12 @@
 namespace pmfs {
 namespace {
 
-constexpr u64 kPoolsetMaxBytes = 1u << 20;  // 1,020 parts, the most that open, with the longest paths would be more: refused
+constexpr u64 kPoolsetMaxBytes =
+    1u << 20;  // 1,020 parts, the most that open, with the longest paths would be more: refused
 constexpr std::string_view kPoolsetSignature = "PMEMPOOLSET";
 
-// libpmemobj's header, major version 6: pool_hdr in the first 4 KiB, the descriptor in the next 2 KiB and a line behind it.
+// libpmemobj's header, major version 6: pool_hdr in the first 4 KiB, the descriptor in the next 2 KiB and a line behind
+// it.
 constexpr u64 kHeaderBytes = 8192;
 constexpr u64 kWipeBytes = 4096;
 constexpr std::string_view kPoolSignature{"PMEMOBJ\0", 8};
@@ -109,7 +111,8 @@ u64 sys_number(dev_t device, const char* leaf) {
 }
 
 u64 device_align_bytes(dev_t device) {
-  const u64 align = sys_number(device, "device/align") != 0 ? sys_number(device, "device/align") : sys_number(device, "align");
+  const u64 align =
+      sys_number(device, "device/align") != 0 ? sys_number(device, "device/align") : sys_number(device, "align");
   return align != 0 ? align : u64{2} << 20;
 }
 
@@ -175,7 +178,8 @@ bool is_size_word(std::string_view word) {
   const std::size_t digits = word.find_first_not_of("0123456789");
   if (digits == 0) return false;
   if (digits == std::string_view::npos) return word.size() < 21;
-  return digits < 21 && word.find_first_not_of("KMGTPkiB", digits) == std::string_view::npos && word.size() - digits <= 3;
+  return digits < 21 && word.find_first_not_of("KMGTPkiB", digits) == std::string_view::npos &&
+         word.size() - digits <= 3;
 }
 
 Error garbled(const std::string& path, u64 line, const char* words) {
@@ -223,6 +227,25 @@ Result<void> parse_poolset(std::string_view text, PoolSource& source) {
     source.parts.push_back(std::move(part));
   }
   if (source.parts.empty()) return garbled(path, number, " is the last and no part was listed");
+  return {};
+}
+
+/// What libpmemobj would find only after create() has cleared the parts, or report as something else.
+Result<void> check_together(const PoolSource& source) {
+  for (const PoolPart& part : source.parts) {
+    if (part.is_device != source.parts[0].is_device) {
+      set_error_detail(source.path, "the poolset mixes devices and files: ", part.path);
+      return Error{Errc::kRefused, "a poolset of devices and files"};
+    }
+    const auto same = [&part](const PoolPart& other) {
+      return part.path == other.path ||
+             (part.exists && other.exists && part.dev == other.dev && part.inode == other.inode);
+    };
+    if (std::count_if(source.parts.begin(), source.parts.end(), same) > 1) {
+      set_error_detail(source.path, "the poolset lists a part twice: ", part.path);
+      return Error{Errc::kNotAPool, "a garbled poolset"};
+    }
+  }
   return {};
 }
 
@@ -409,6 +432,7 @@ Result<PoolSource> look_at(const std::string& path) {
   source.kind = PoolSource::Kind::kPoolset;
   PMFS_TRY(parse_poolset(text, source));
   for (PoolPart& each : source.parts) PMFS_TRY(look_at_part(each, true));
+  PMFS_TRY(check_together(source));
   return source;
 }
 
@@ -425,16 +449,17 @@ Result<bool> has_unfinished_work(const PoolSource& source, const PoolHeader& hea
   for (const PoolPart& part : source.parts) {
     const u64 part_bytes = part.size_bytes / kBlockBytes * kBlockBytes;
     if (part_off < part_bytes) {
-      PMFS_ASSIGN(const std::string piece, read_part(part, part_off, std::min(bytes - lanes.size(), part_bytes - part_off)));
+      PMFS_ASSIGN(const std::string piece,
+                  read_part(part, part_off, std::min(bytes - lanes.size(), part_bytes - part_off)));
       lanes += piece;
       part_off = part_bytes;
     }
     if (lanes.size() == bytes) break;
     part_off = part_off - part_bytes + source.later_header_bytes;
   }
-  // A header is {checksum, next, capacity, ...}. A redo log counts only while its checksum is right; a finished one has a
-  // zero there, and in lanes that worked a zero capacity too. `next` leads to an extension, which libpmemobj would follow
-  // wherever it points. The undo log serves transactions, which our pools never see, so its first entry is zero.
+  // A header is {checksum, next, capacity, ...}. A redo log counts only while its checksum is right; a finished one has
+  // a zero there, and in lanes that worked a zero capacity too. `next` leads to an extension, which libpmemobj would
+  // follow wherever it points. The undo log serves transactions, which our pools never see, so its first entry is zero.
   for (u64 lane = 0; lane + kLaneBytes <= lanes.size(); lane += kLaneBytes) {
     for (const LaneLog& log : kLaneLogs) {
       const char* const at = lanes.data() + lane + log.at;
@@ -486,7 +511,8 @@ Result<void> wipe_device(const PoolPart& part) {
   const DeviceStart start{fd.get(), kWipeBytes, PROT_READ | PROT_WRITE};
   if (start.get() == nullptr) return system_error(part.path, "cannot map the device", errno);
   std::memset(start.get(), 0, kWipeBytes);
-  // Not through the persist seam, which belongs to an open pool: CLFLUSH exists on every x86-64 CPU, and speed is no matter.
+  // Not through the persist seam, which belongs to an open pool: CLFLUSH exists on every x86-64 CPU, and speed is no
+  // matter.
   for (u64 at = 0; at < kWipeBytes; at += 64) _mm_clflush(start.get() + at);
   _mm_sfence();
   return {};

@@ -26,7 +26,6 @@ bool is_fresh(Order why) {
     case Order::kFreshData:
     case Order::kFreshTarget:
     case Order::kFreshSlots:
-    case Order::kFreshRegion:
     case Order::kSavedMap:
     case Order::kFormat: return true;
     default: return false;

@@ -127,7 +127,7 @@ struct PoolInfo {
   u32 format_version = 0;
   u64 compat = 0, ro_compat = 0, incompat = 0;
   u64 pool_bytes = 0;
-  u64 epoch = 0;                 ///< number of opens for writing so far
+  u64 epoch = 0;                 ///< 1 more than the opens for writing so far; of a read-only open, the private one
   u32 lanes = 0;
   Durability durability{};
   bool read_only = false;
@@ -262,6 +262,7 @@ class Filesystem {
 
   /// Makes lazy times durable, saves the allocator's map, closes the pool.
   /// @error kBusy: files, directories or pins are still held; nothing was closed.
+  /// Concurrency: REQUIRES that no other call on this file system is running.
   Result<void> close();
   bool is_open() const { return impl_ != nullptr; }
 

@@ -675,6 +675,7 @@ TEST_CASE("poolset: garbled text is a typed error", "[fs]") {
       "PMEMPOOLSET\n-8M " + a + "\n",
       "PMEMPOOLSET\n8X " + a + "\n",
       "PMEMPOOLSET\n99999999999999999999999999 " + a + "\n",
+      "PMEMPOOLSET\n8M " + a + "\n8M " + a + "\n",
       "PMEMPOOLSET\n8M /dev/null\n",
       "PMEMPOOLSET\n8M " + scratch.file("fifo") + "\n",
       "PMEMPOOLSET\n8M /" + std::string(5000, 'x') + "\n",
@@ -688,7 +689,7 @@ TEST_CASE("poolset: garbled text is a typed error", "[fs]") {
     CHECK(code_of(Pool::open(set, false)) == Errc::kNotAPool);
     CHECK(code_of(Pool::create(set, 0, true, 0600)) == Errc::kNotAPool);
   }
-  for (const std::string& text : {"PMEMPOOLSET\n8M " + a + "\n8M " + a + "\n", "PMEMPOOLSET\nOPTION NONSENSE\n8M " + a + "\n",
+  for (const std::string& text : {"PMEMPOOLSET\nOPTION NONSENSE\n8M " + a + "\n",
                                   "PMEMPOOLSET\nOPTION\n8M " + a + "\n", "PMEMPOOLSET\nAUTO " + a + "\n",
                                   "PMEMPOOLSET\n0 " + a + "\n", "PMEMPOOLSET\n1M " + a + "\n8M " + scratch.file("b") + "\n",
                                   "PMEMPOOLSET\n8MMM " + a + "\n", "PMEMPOOLSET\n18446744073709551615 " + a + "\n"}) {
