@@ -22,7 +22,8 @@ struct Options {
 /// A pool that cannot be opened because what it says is impossible is a finding, not an accident.
 CheckReport report_of_refusal(const Error& error) {
   CheckReport report;
-  report.findings.push_back({"open", fmt::format("the file system cannot be opened: {}", error.what), error.media_off, {}});
+  report.findings.push_back(
+      {"open", fmt::format("the file system cannot be opened: {}", error.what), error.media_off, {}});
   return report;
 }
 
@@ -36,8 +37,9 @@ void print_text(const std::string& pool, const CheckReport& report) {
   const std::string seen =
       fmt::format("{} inodes, {} directories, {} entries, {} blocks used, {} free", report.inodes, report.directories,
                   report.entries, report.blocks_used, report.blocks_free);
-  const std::string undone =
-      report.lanes_undone == 0 ? "" : fmt::format("; {} unfinished operations undone after a crash", report.lanes_undone);
+  const std::string undone = report.lanes_undone == 0
+                                 ? ""
+                                 : fmt::format("; {} unfinished operations undone after a crash", report.lanes_undone);
   if (report.clean()) {
     fmt::print("{}: clean: {}{}\n", printable(pool), seen, undone);
   } else {
@@ -87,12 +89,13 @@ int check_pool(const Options& options) {
   if (options.recover) {
     Result<Filesystem> fs = Filesystem::open(options.pool);
     if (!fs.ok()) return refuse(fs.error());
-    if (fs->info().recovered) fmt::print(stderr, "pmfs: {}: unfinished operations were undone\n", printable(options.pool));
+    if (fs->info().recovered)
+      fmt::print(stderr, "pmfs: {}: unfinished operations were undone\n", printable(options.pool));
     if (close_pool(*fs, options.pool, kExitOk) != kExitOk) return kCheckOperational;
   }
 
-  // Where private pages are impossible (a device DAX), the check of an open for writing is the same check: --recover has
-  // just written what there was to write.
+  // Where private pages are impossible (a device DAX), the check of an open for writing is the same check: --recover
+  // has just written what there was to write.
   Result<Filesystem> fs = Filesystem::open(options.pool, {.read_only = true});
   if (!fs.ok() && fs.error().code == Errc::kNoPrivateOpen && options.recover) fs = Filesystem::open(options.pool);
   if (!fs.ok()) return refuse(fs.error());

@@ -23,8 +23,8 @@ struct Options {
   bool force = false;
 };
 
-/// Whether the pool brings its size with it: a device DAX, a poolset file that names its parts, or, with --force, the file
-/// that is to be overwritten.
+/// Whether the pool brings its size with it: a device DAX, a poolset file that names its parts, or, with --force, the
+/// file that is to be overwritten.
 bool has_own_size(const std::string& pool, bool force) {
   struct stat st {};
   if (stat(pool.c_str(), &st) != 0) return false;

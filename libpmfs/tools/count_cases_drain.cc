@@ -1,5 +1,5 @@
-// The case of `pmfs count` on a full pool: what was just freed must be reclaimed before it can be used again. That costs
-// one fence beside the operation's own; the operation without it is the baseline that is subtracted.
+// The case of `pmfs count` on a full pool: what was just freed must be reclaimed before it can be used again. That
+// costs one fence beside the operation's own; the operation without it is the baseline that is subtracted.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -27,7 +27,8 @@ constexpr unsigned kCrumbs = 16;
 
 std::string crumb(unsigned number) { return "crumb" + std::to_string(number); }
 
-/// A large file, and some empty ones: a first block of a file is the request that needs least, one block and nothing else.
+/// A large file, and some empty ones: a first block of a file is the request that needs least, one block and nothing
+///   else.
 void make_fillers(Bench& b) {
   b.make_file({b.other, "filler"});
   for (unsigned i = 0; i < kCrumbs; ++i) b.make_file({b.other, crumb(i)});

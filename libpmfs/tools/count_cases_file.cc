@@ -1,5 +1,5 @@
-// The cases of `pmfs count` that change one inode: data, size, attributes. Budget: two fences; an overwrite in place one;
-// fsync one or none.
+// The cases of `pmfs count` that change one inode: data, size, attributes. Budget: two fences; an overwrite in place
+// one; fsync one or none.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -39,8 +39,11 @@ void interleaved(Bench& b, unsigned blocks) {
 }
 
 void add_append(std::vector<Case>& cases) {
-  cases.push_back({.op = "append_4k", .variant = "first-block", .prepare = [](Bench& b) { b.ino = b.make_file(b.here()); },
-                   .run = write_4k, .tidy = unlink_here});
+  cases.push_back({.op = "append_4k",
+                   .variant = "first-block",
+                   .prepare = [](Bench& b) { b.ino = b.make_file(b.here()); },
+                   .run = write_4k,
+                   .tidy = unlink_here});
   cases.push_back({.op = "append_4k", .variant = "contiguous", .setup = one_file(0), .run = write_4k, .tidy = advance});
   cases.push_back({.op = "append_4k", .variant = "open-append", .setup = [](Bench& b) {
                      b.file = must(b.fs.open_file({b.dir, "log"}, O_WRONLY | O_CREAT | O_APPEND, 0644, kRoot));
@@ -51,17 +54,27 @@ void add_append(std::vector<Case>& cases) {
                    },
                    .run = write_4k});
   // Each block becomes an extent of its own: the map grows from the inode into blocks, and they fill.
-  cases.push_back({.op = "append_4k", .variant = "fragmented", .setup = [](Bench& b) {
-                     b.ino = b.make_file({b.dir, "file"});
-                     b.file2 = must(b.fs.open_file({b.other, "rival"}, O_WRONLY | O_CREAT, 0644, kRoot));
-                   },
-                   .prepare = [](Bench& b) { must(b.file2.write(b.off, b.bytes(kBlock))); }, .run = write_4k, .tidy = advance});
-  cases.push_back({.op = "append_4k", .variant = "fragmented-300", .setup = [](Bench& b) {
-                     interleaved(b, 300);
-                     b.off = 300 * kBlock;
-                     b.file2 = must(b.fs.open_file({b.other, "rival"}, O_WRONLY, 0, kRoot));
-                   },
-                   .prepare = [](Bench& b) { must(b.file2.write(b.off, b.bytes(kBlock))); }, .run = write_4k, .tidy = advance});
+  cases.push_back({.op = "append_4k",
+                   .variant = "fragmented",
+                   .setup =
+                       [](Bench& b) {
+                         b.ino = b.make_file({b.dir, "file"});
+                         b.file2 = must(b.fs.open_file({b.other, "rival"}, O_WRONLY | O_CREAT, 0644, kRoot));
+                       },
+                   .prepare = [](Bench& b) { must(b.file2.write(b.off, b.bytes(kBlock))); },
+                   .run = write_4k,
+                   .tidy = advance});
+  cases.push_back({.op = "append_4k",
+                   .variant = "fragmented-300",
+                   .setup =
+                       [](Bench& b) {
+                         interleaved(b, 300);
+                         b.off = 300 * kBlock;
+                         b.file2 = must(b.fs.open_file({b.other, "rival"}, O_WRONLY, 0, kRoot));
+                       },
+                   .prepare = [](Bench& b) { must(b.file2.write(b.off, b.bytes(kBlock))); },
+                   .run = write_4k,
+                   .tidy = advance});
 }
 
 void add_write_hole(std::vector<Case>& cases) {
@@ -94,7 +107,8 @@ void add_overwrite(std::vector<Case>& cases) {
   cases.push_back({.op = "overwrite_4k", .variant = "aligned", .setup = file, .run = write_4k});
   cases.push_back({.op = "overwrite_4k", .variant = "unaligned", .setup = file,
                    .run = [](Bench& b) { b.append(b.ino, 100, kBlock); }});
-  cases.push_back({.op = "overwrite_4k", .variant = "8-bytes", .setup = file, .run = [](Bench& b) { b.append(b.ino, 800, 8); }});
+  cases.push_back(
+      {.op = "overwrite_4k", .variant = "8-bytes", .setup = file, .run = [](Bench& b) { b.append(b.ino, 800, 8); }});
   cases.push_back({.op = "overwrite_4k", .variant = "open-file", .setup = [file](Bench& b) {
                      file(b);
                      b.file = must(b.fs.open_file(At::inode(b.ino), O_RDWR, 0, kRoot));
@@ -116,8 +130,10 @@ void add_overwrite(std::vector<Case>& cases) {
     user.uid = user.gid = 1000;
     must(b.fs.write(b.ino, 0, b.bytes(kBlock), user));
   };
-  cases.push_back({.op = "overwrite_setid", .variant = "setuid", .setup = file, .prepare = setid(04755), .run = as_user});
-  cases.push_back({.op = "overwrite_setid", .variant = "setgid", .setup = file, .prepare = setid(02755), .run = as_user});
+  cases.push_back(
+      {.op = "overwrite_setid", .variant = "setuid", .setup = file, .prepare = setid(04755), .run = as_user});
+  cases.push_back(
+      {.op = "overwrite_setid", .variant = "setgid", .setup = file, .prepare = setid(02755), .run = as_user});
 }
 
 void add_truncate(std::vector<Case>& cases) {
@@ -126,7 +142,8 @@ void add_truncate(std::vector<Case>& cases) {
     return [bytes_long](Bench& b) { b.ino = b.make_file(b.here(), bytes_long); };
   };
   const auto add = [&](const char* variant, std::size_t from, u64 to) {
-    cases.push_back({.op = "truncate", .variant = variant, .prepare = fresh(from), .run = truncating(to), .tidy = unlink_here});
+    cases.push_back(
+        {.op = "truncate", .variant = variant, .prepare = fresh(from), .run = truncating(to), .tidy = unlink_here});
   };
   add("down", kBlocks16, 8 * kBlock);
   add("mid-block", kBlocks16, 8 * kBlock + 100);
@@ -178,8 +195,10 @@ void add_attributes(std::vector<Case>& cases) {
   cases.push_back({.op = "chown", .variant = "clears-setid", .setup = file, .prepare = set({.mode = 06755}),
                    .run = set({.uid = 1000, .gid = 1000})});
   constexpr i64 kThen = 1'000'000'000'000'000'000;
-  cases.push_back({.op = "utimens", .variant = "both", .setup = file, .run = set({.atime_ns = kThen, .mtime_ns = kThen})});
-  cases.push_back({.op = "utimens", .variant = "now", .setup = file, .run = set({.atime_now = true, .mtime_now = true})});
+  cases.push_back(
+      {.op = "utimens", .variant = "both", .setup = file, .run = set({.atime_ns = kThen, .mtime_ns = kThen})});
+  cases.push_back(
+      {.op = "utimens", .variant = "now", .setup = file, .run = set({.atime_now = true, .mtime_now = true})});
   cases.push_back({.op = "utimens", .variant = "mtime-only", .setup = file, .run = set({.mtime_ns = kThen})});
 }
 

@@ -37,7 +37,8 @@ void add_lookup(std::vector<Case>& cases) {
                    .variant = "path-of-8",
                    .setup = [](Bench& b) {
                      InodeNo parent = b.dir;
-                     for (const char* step : {"a", "b", "c", "d", "e", "f", "g"}) parent = b.make_directory({parent, step});
+                     for (const char* step : {"a", "b", "c", "d", "e", "f", "g"})
+                       parent = b.make_directory({parent, step});
                      b.make_file({parent, "h"});
                    },
                    .run = [](Bench& b) { must(b.fs.stat({b.dir, "a/b/c/d/e/f/g/h"}, kRoot)); }});
@@ -89,7 +90,8 @@ void add_readdir(std::vector<Case>& cases) {
                      }
                    },
                    .run = next, .tidy = close});
-  cases.push_back({.op = "readdir", .variant = "next-of-2000", .setup = many, .prepare = skip, .run = next, .tidy = close});
+  cases.push_back(
+      {.op = "readdir", .variant = "next-of-2000", .setup = many, .prepare = skip, .run = next, .tidy = close});
   cases.push_back({.op = "readdir", .variant = "open-and-whole", .setup = few, .run = [open](Bench& b) {
                      open(b);
                      for (b.entry.cookie = 0; must(b.stream->read(b.entry.cookie, b.entry));) {

@@ -55,7 +55,11 @@ void fill_leaf(Bench& b, InodeNo dir) {
 void add_create(std::vector<Case>& cases) {
   const auto close = [](Bench& b) { must(b.file.close()); };
   cases.push_back({.op = "create", .variant = "small-directory", .run = create_here, .tidy = close_and_unlink});
-  cases.push_back({.op = "create", .variant = "directory-of-2000", .setup = many_names, .run = create_here, .tidy = close_and_unlink});
+  cases.push_back({.op = "create",
+                   .variant = "directory-of-2000",
+                   .setup = many_names,
+                   .run = create_here,
+                   .tidy = close_and_unlink});
   // Nothing is removed: new leaves and growth of the inode file are among these.
   cases.push_back({.op = "create", .variant = "many-in-a-row", .run = create_here, .tidy = close});
   cases.push_back({.op = "create", .variant = "first-in-directory", .prepare = [](Bench& b) {
@@ -94,7 +98,8 @@ void add_create(std::vector<Case>& cases) {
 void add_other_makers(std::vector<Case>& cases) {
   const auto mkdir = [](Bench& b) { must(b.fs.mkdir(b.here(), 0755, kRoot)); };
   cases.push_back({.op = "mkdir", .variant = "small-directory", .run = mkdir, .tidy = rmdir_here});
-  cases.push_back({.op = "mkdir", .variant = "directory-of-2000", .setup = many_names, .run = mkdir, .tidy = rmdir_here});
+  cases.push_back(
+      {.op = "mkdir", .variant = "directory-of-2000", .setup = many_names, .run = mkdir, .tidy = rmdir_here});
   cases.push_back({.op = "mkdir", .variant = "many-in-a-row", .run = mkdir});
 
   const auto mknod = [](u32 mode) {
@@ -113,8 +118,17 @@ void add_other_makers(std::vector<Case>& cases) {
   cases.push_back({.op = "symlink", .variant = "longest", .run = symlink(kPathMax), .tidy = unlink_here});
 
   const auto file_in_other = [](Bench& b) { b.ino = b.make_file({b.other, "file"}); };
-  cases.push_back({.op = "link", .variant = "same-directory", .setup = [](Bench& b) { b.ino = b.make_file({b.dir, "file"}); },
-                   .run = [](Bench& b) { must(b.fs.link({b.dir, "file"}, b.here(), kRoot)); }, .tidy = unlink_here});
+  cases.push_back({.op = "link",
+                   .variant = "same-directory",
+                   .setup =
+                       [](Bench& b) {
+                         b.ino = b.make_file({b.dir, "file"});
+                       },
+                   .run =
+                       [](Bench& b) {
+                         must(b.fs.link({b.dir, "file"}, b.here(), kRoot));
+                       },
+                   .tidy = unlink_here});
   cases.push_back({.op = "link", .variant = "other-directory", .setup = file_in_other,
                    .run = [](Bench& b) { must(b.fs.link({b.other, "file"}, b.here(), kRoot)); }, .tidy = unlink_here});
   cases.push_back({.op = "link", .variant = "by-inode", .setup = file_in_other,
@@ -125,7 +139,9 @@ void add_removers(std::vector<Case>& cases) {
   cases.push_back({.op = "unlink", .variant = "last-link", .prepare = make_here, .run = unlink_here});
   cases.push_back({.op = "unlink", .variant = "last-link-empty", .prepare = [](Bench& b) { b.make_file(b.here()); },
                    .run = unlink_here});
-  cases.push_back({.op = "unlink", .variant = "last-link-1m", .prepare = [](Bench& b) { b.make_file(b.here(), kLarge); },
+  cases.push_back({.op = "unlink",
+                   .variant = "last-link-1m",
+                   .prepare = [](Bench& b) { b.make_file(b.here(), kLarge); },
                    .run = unlink_here});
   cases.push_back({.op = "unlink", .variant = "links-remain", .prepare = [](Bench& b) {
                      make_here(b);
@@ -150,7 +166,8 @@ void add_removers(std::vector<Case>& cases) {
                      must(b.fs.mknod(b.here(), S_IFIFO | 0644, 0, kRoot));
                    },
                    .run = unlink_here});
-  cases.push_back({.op = "unlink", .variant = "directory-of-2000", .setup = many_names, .prepare = make_here, .run = unlink_here});
+  cases.push_back(
+      {.op = "unlink", .variant = "directory-of-2000", .setup = many_names, .prepare = make_here, .run = unlink_here});
   // The last names of a directory: its leaves become empty one after another.
   cases.push_back({.op = "unlink", .variant = "last-in-directory", .prepare = [](Bench& b) {
                      b.ino = b.make_directory({b.other, b.name});
@@ -177,7 +194,7 @@ void add_removers(std::vector<Case>& cases) {
                    .run = rmdir_here, .tidy = [](Bench& b) { must(b.stream->close()); }});
 }
 
-// --- Renames --------------------------------------------------------------------------------------------------------------
+// --- Renames ---------------------------------------------------------------------------------------------------------
 
 Case::Step renaming(At (Bench::*to)() const, unsigned flags = 0) {
   return [to, flags](Bench& b) { must(b.fs.rename(b.here(), (b.*to)(), flags, kRoot)); };
@@ -189,8 +206,12 @@ const auto rmdir_here2 = [](Bench& b) { must(b.fs.rmdir(b.here2(), kRoot)); };
 void add_renames(std::vector<Case>& cases) {
   const auto here2 = &Bench::here2;
   const auto there = &Bench::there;
-  cases.push_back({.op = "rename_same_dir", .variant = "file", .prepare = make_here, .run = renaming(here2), .tidy = unlink_here2});
-  cases.push_back({.op = "rename_same_dir", .variant = "directory", .prepare = make_directory_here, .run = renaming(here2),
+  cases.push_back(
+      {.op = "rename_same_dir", .variant = "file", .prepare = make_here, .run = renaming(here2), .tidy = unlink_here2});
+  cases.push_back({.op = "rename_same_dir",
+                   .variant = "directory",
+                   .prepare = make_directory_here,
+                   .run = renaming(here2),
                    .tidy = rmdir_here2});
   cases.push_back({.op = "rename_same_dir", .variant = "noreplace", .prepare = make_here,
                    .run = renaming(here2, RENAME_NOREPLACE), .tidy = unlink_here2});
@@ -206,8 +227,15 @@ void add_renames(std::vector<Case>& cases) {
                    },
                    .tidy = [](Bench& b) { b.remove(b.dir, b.name); }});
 
-  cases.push_back({.op = "rename_cross_dir", .variant = "file", .prepare = make_here, .run = renaming(there), .tidy = unlink_there});
-  cases.push_back({.op = "rename_cross_dir", .variant = "directory", .prepare = make_directory_here, .run = renaming(there),
+  cases.push_back({.op = "rename_cross_dir",
+                   .variant = "file",
+                   .prepare = make_here,
+                   .run = renaming(there),
+                   .tidy = unlink_there});
+  cases.push_back({.op = "rename_cross_dir",
+                   .variant = "directory",
+                   .prepare = make_directory_here,
+                   .run = renaming(there),
                    .tidy = rmdir_there});
   cases.push_back({.op = "rename_cross_dir", .variant = "noreplace", .prepare = make_here,
                    .run = renaming(there, RENAME_NOREPLACE), .tidy = unlink_there});
@@ -221,7 +249,10 @@ void add_renames(std::vector<Case>& cases) {
   };
   cases.push_back({.op = "rename_victim", .variant = "file-last-link", .prepare = file_and_victim(kBlockBytes),
                    .run = renaming(here2), .tidy = unlink_here2});
-  cases.push_back({.op = "rename_victim", .variant = "file-1m", .prepare = file_and_victim(kLarge), .run = renaming(here2),
+  cases.push_back({.op = "rename_victim",
+                   .variant = "file-1m",
+                   .prepare = file_and_victim(kLarge),
+                   .run = renaming(here2),
                    .tidy = unlink_here2});
   cases.push_back({.op = "rename_victim", .variant = "file-links-remain", .prepare = [file_and_victim](Bench& b) {
                      file_and_victim(kBlockBytes)(b);

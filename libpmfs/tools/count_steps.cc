@@ -26,7 +26,7 @@ struct StepCount {
   i64 sfences = 0;
 };
 
-// --- The child's side -----------------------------------------------------------------------------------------------------
+// --- The child's side ------------------------------------------------------------------------------------------------
 
 constexpr u8 kBreakpoint = 0xcc;            // int3
 constexpr u8 kSfence[] = {0x0f, 0xae, 0xf8};
@@ -35,7 +35,8 @@ constexpr greg_t kTrapFlag = 0x100;
 volatile sig_atomic_t stepping = 0;
 volatile i64 sfences_seen = 0;
 
-/// A breakpoint begins and ends the stepping. Behind the first, the trap flag interrupts in front of every instruction; the
+/// A breakpoint begins and ends the stepping. Behind the first, the trap flag interrupts in front of every instruction;
+///   the
 /// second is never executed, but stepped over with the flag taken away.
 void on_trap(int, siginfo_t*, void* context) {
   greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;

@@ -77,7 +77,7 @@ class Exporter {
   TreeCounts counts() const { return counts_; }
 
  private:
-  // --- What failed: said, counted; `return host_failed(...)` leaves the object -------------------------------------------
+  // --- What failed: said, counted; `return host_failed(...)` leaves the object ---------------------------------------
 
   void host_failed(const char* doing, int error_number) {
     progress_.hide();
@@ -103,7 +103,7 @@ class Exporter {
     progress_.add(1, 0);
   }
 
-  // --- One object of each kind ------------------------------------------------------------------------------------------------
+  // --- One object of each kind ---------------------------------------------------------------------------------------
 
   void entry(InodeNo ino, const char* name, int host_dir) {
     const Result<Attributes> found = fs_.stat(At::inode(ino), Credentials::root(), Follow::kNo);
@@ -186,12 +186,13 @@ class Exporter {
     if (fstatat(from, last.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
       return host_failed("cannot examine the file it is a hard link to", errno);
     }
-    if (st.st_dev != source.dev || st.st_ino != source.ino) return host_failed("the file it is a hard link to changed", ESTALE);
+    if (st.st_dev != source.dev || st.st_ino != source.ino)
+      return host_failed("the file it is a hard link to changed", ESTALE);
     if (linkat(from, last.c_str(), host_dir, name, 0) != 0) return host_failed("cannot make the hard link", errno);
     copied(counts_.hard_links);
   }
 
-  // --- Parts of them ------------------------------------------------------------------------------------------------------------
+  // --- Parts of them -------------------------------------------------------------------------------------------------
 
   void remember(const Attributes& attributes, int fd) {
     struct stat st {};
@@ -200,7 +201,8 @@ class Exporter {
     }
   }
 
-  /// Copies a file's bytes. Of a file with holes, blocks of zeroes are left out. @return false if that failed; it was said.
+  /// Copies a file's bytes. Of a file with holes, blocks of zeroes are left out. @return false if that failed; it was
+  /// said.
   bool contents(const Attributes& attributes, const File& source, int fd) {
     const bool sparse = attributes.blocks_512 * 512 < attributes.size_bytes;
     u64 off = 0;

@@ -30,8 +30,8 @@ struct TreeCounts {
 /// "12 files, 3 directories, ... 1.2 MiB"
 std::string summary(const TreeCounts& counts);
 
-/// What becomes of the destination's own attributes when the tree is in it: a directory that held something before, perhaps
-/// /tmp, gets the times alone.
+/// What becomes of the destination's own attributes when the tree is in it: a directory that held something before,
+/// perhaps /tmp, gets the times alone.
 enum class TopAttributes : bool { kTimes, kAll };
 
 /// Copies the tree under the open host directory into the directory `pool_dir`.

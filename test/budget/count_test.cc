@@ -1,5 +1,5 @@
-// Compares what `pmfs count --json` measures with the budget: fences exactly, lines within the recorded ranges, nothing of
-// libpmemobj's, and as many executed sfence instructions as fences where no file data is moved.
+// Compares what `pmfs count --json` measures with the budget: fences exactly, lines within the recorded ranges, nothing
+// of libpmemobj's, and as many executed sfence instructions as fences where no file data is moved.
 //   count_test PMFS budget.json            compares
 //   count_test PMFS budget.json --record   prints the table with the ranges of lines as measured now
 #include <cstdio>
@@ -36,7 +36,8 @@ Json measure(const std::string& program) {
 bool within(const Json& spread, const Json& range) { return spread["min"] >= range[0] && spread["max"] <= range[1]; }
 
 std::string show(const Json& row, const char* field) {
-  return row["op"].get<std::string>() + " (" + row["variant"].get<std::string>() + "): " + field + " " + row[field].dump();
+  return row["op"].get<std::string>() + " (" + row["variant"].get<std::string>() + "): " + field + " " +
+         row[field].dump();
 }
 
 void compare(const Json& measured, const Json& budget) {
