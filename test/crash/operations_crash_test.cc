@@ -30,7 +30,8 @@ const std::string kLong(255, 'l');
 TEST_CASE("create: a crash shows the whole file or none", "[crash][fs]") {
   crash(one("create", [](User& u) { u.create("/other"); }, [](User& u) { return u.create("/file"); }));
   crash(one("create, first name", [](User&) {}, [](User& u) { return u.create("/file"); }));
-  crash(one("create, name of 255 bytes", [](User& u) { u.create("/other"); }, [](User& u) { return u.create("/" + kLong); }));
+  crash(one(
+      "create, name of 255 bytes", [](User& u) { u.create("/other"); }, [](User& u) { return u.create("/" + kLong); }));
   crash(one("create in a subdirectory", [](User& u) { u.mkdir("/d"); }, [](User& u) { return u.create("/d/file"); }));
   crash(one("mkdir", [](User& u) { u.mkdir("/other"); }, [](User& u) { return u.mkdir("/dir"); }));
   crash(one("mknod", [](User&) {}, [](User& u) { return u.create("/dev", S_IFCHR | 0600, 0x501); }));
@@ -51,7 +52,9 @@ void file_with_data(User& u, const std::string& path, u64 bytes) {
 }
 
 TEST_CASE("unlink and rmdir: a crash shows all of it or nothing", "[crash][fs]") {
-  crash(one("unlink, last name", [](User& u) { file_with_data(u, "/file", 5000); }, [](User& u) { return u.unlink("/file"); }));
+  crash(one(
+      "unlink, last name", [](User& u) { file_with_data(u, "/file", 5000); },
+      [](User& u) { return u.unlink("/file"); }));
   crash(one("unlink, names remain", [](User& u) { u.create("/file"), u.link("/file", "/other"); },
             [](User& u) { return u.unlink("/file"); }));
   crash(one("unlink, still open", [](User& u) { file_with_data(u, "/file", 5000), u.hold("/file"); },
@@ -112,7 +115,8 @@ TEST_CASE("exchange: a crash shows both names as before or both as after", "[cra
             [=](User& u) { return u.rename("/h", "/i", flag); }));
   crash(one("exchange files of two directories", some, [=](User& u) { return u.rename("/d/f", "/e/g", flag); }));
   crash(one("exchange a file and a directory", some, [=](User& u) { return u.rename("/h", "/d", flag); }));
-  crash(one("exchange a file and a directory of two parents", some, [=](User& u) { return u.rename("/d/f", "/e/y", flag); }));
+  crash(one("exchange a file and a directory of two parents", some,
+            [=](User& u) { return u.rename("/d/f", "/e/y", flag); }));
   crash(one("exchange directories in one parent", some, [=](User& u) { return u.rename("/d", "/e", flag); }));
   crash(one("exchange directories of two parents", some, [=](User& u) { return u.rename("/d/x", "/e/y", flag); }));
 }
@@ -125,7 +129,8 @@ TEST_CASE("write: what extends a file or fills a hole is there entirely or not",
   const auto empty = [](User& u) { u.create("/f"); };
   crash(one("append, first block", empty, write("/f", 0, 4096)));
   crash(one("append, 1 byte", empty, write("/f", 0, 1)));
-  crash(one("append within a block, unaligned", [](User& u) { file_with_data(u, "/f", 1003); }, write("/f", 1003, 517)));
+  crash(one(
+      "append within a block, unaligned", [](User& u) { file_with_data(u, "/f", 1003); }, write("/f", 1003, 517)));
   crash(one("append over a block's end", [](User& u) { file_with_data(u, "/f", 4001); }, write("/f", 4001, 777)));
   crash(one("append, contiguous", [](User& u) { file_with_data(u, "/f", 8192); }, write("/f", 8192, 12288)));
   crash(one("append behind a gap", [](User& u) { file_with_data(u, "/f", 1003); }, write("/f", 3001, 333)));
@@ -201,7 +206,8 @@ TEST_CASE("attributes: a crash shows all of a change or none of it", "[crash][fs
   crash(one("utimens", file, [](User& u) { return u.utimens("/f", 1, 2); }));
   crash(one("all at once", file, [](User& u) {
     SetAttributes change;
-    change.mode = 0640, change.uid = 3, change.gid = 4, change.size_bytes = 12345, change.atime_ns = 5, change.mtime_ns = 6;
+    change.mode = 0640, change.uid = 3, change.gid = 4, change.size_bytes = 12345, change.atime_ns = 5,
+    change.mtime_ns = 6;
     return u.set("/f", change);
   }));
 }
@@ -220,7 +226,8 @@ TEST_CASE("times: lazily stored ones are durable once fsync has returned", "[cra
          [](User& u) { return u.read("/f"); }, [](User& u) { return u.sync(); }}, .open = SimFs::strict_atime()});
 }
 
-TEST_CASE("directories: full leaves, fragmented leaves and a growing inode file are part of one commit", "[crash][fs]") {
+TEST_CASE("directories: full leaves, fragmented leaves and a growing inode file are part of one commit",
+          "[crash][fs]") {
   const auto names = [](u64 count, std::size_t length) {
     return [=](User& u) {
       for (u64 i = 0; i < count; ++i) u.create(text("/", std::string(length, 'n'), i));

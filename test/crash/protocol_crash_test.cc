@@ -53,7 +53,7 @@ Report explored(const std::string& name, const Trace& trace, Words start, std::v
   return report;
 }
 
-// --- Operations in sequence: lanes and threads of the test's choice ------------------------------------------------------
+// --- Operations in sequence: lanes and threads of the test's choice --------------------------------------------------
 
 struct Step {
   Words changes;
@@ -130,13 +130,14 @@ TEST_CASE("protocol: without a fresh sequence for each commit a crash shows a mi
   CHECK(noticed);
 }
 
-TEST_CASE("protocol: without the flush of the last change's header a crash undoes what had returned", "[crash][base][mutation]") {
+TEST_CASE("protocol: without the flush of the last change's header a crash undoes what had returned",
+          "[crash][base][mutation]") {
   const std::vector<Step> steps = {{{{'a', 1}, {'b', 1}}}, {{{'a', 2}, {'c', 2}}, 1, 1}};
   CHECK(run_steps("with the rule", steps).clean());
   CHECK_FALSE(run_steps("without the rule", steps, {{}, {Rule::kFlushLastHeader}}).clean());
 }
 
-// --- Schedules S1 to S4 ------------------------------------------------------------------------------------------------
+// --- Schedules S1 to S4 ----------------------------------------------------------------------------------------------
 
 // S1: two crashes. A record that leaked before the first crash must not be taken for a record of an operation after it.
 Report two_crashes(const Fault& fault) {
@@ -170,7 +171,8 @@ Report two_crashes(const Fault& fault) {
     after.mark(MarkKind::kBegin, 1);
     reopened.run_on(0, {{'a', 4}, {'c', 4}, {'d', 4}});
     after.mark(MarkKind::kReturn, 1);
-    const Report report = explored("second crash", after.end_trace(), start, {{{'b', 7}}, {{'a', 4}, {'c', 4}, {'d', 4}}}, fault);
+    const Report report =
+        explored("second crash", after.end_trace(), start, {{{'b', 7}}, {{'a', 4}, {'c', 4}, {'d', 4}}}, fault);
     second += report;
   };
   Report report = explored("first crash", first, {{'a', 1}}, {{{'a', 2}, {'b', 2}, {'c', 2}}}, fault, go_on);
@@ -266,7 +268,8 @@ TEST_CASE("protocol: reused before its bump is ordered, a freed slot comes back"
 }
 
 // reuse.py: the freed state word b is set again by a commit of another thread, with contents elsewhere (d).
-TEST_CASE("protocol: a freed slot taken by another thread's commit shows old and new contents never mixed", "[crash][base]") {
+TEST_CASE("protocol: a freed slot taken by another thread's commit shows old and new contents never mixed",
+          "[crash][base]") {
   SimMemory memory(MiniStore::kSize);
   MiniStore::format(memory);
   MiniStore store(memory.memory());
@@ -302,9 +305,10 @@ TEST_CASE("protocol: a freed slot taken by another thread's commit shows old and
   CHECK(report.clean());
 }
 
-// Words shared by objects with different locks are why R2 forbids them: another thread changes c while A, decided, has not
-// bumped its lane yet.
-TEST_CASE("protocol: a word shared without a common lock lets a crash undo what had returned", "[crash][base][mutation]") {
+// Words shared by objects with different locks are why R2 forbids them: another thread changes c while A, decided, has
+// not bumped its lane yet.
+TEST_CASE("protocol: a word shared without a common lock lets a crash undo what had returned",
+          "[crash][base][mutation]") {
   SimMemory memory(MiniStore::kSize);
   MiniStore::format(memory);
   MiniStore store(memory.memory());
@@ -326,7 +330,8 @@ TEST_CASE("protocol: a word shared without a common lock lets a crash undo what 
                if (holder == 1) return u32{1};
                return last != nullptr && std::string_view(last->name) == "commit.after_fence2" ? u32{1} : u32{0};
              });
-  const Report report = explored("shared word", memory.end_trace(), {}, {{{'a', 1}, {'c', 1}}, {{'b', 1}, {'c', 3}}}, {});
+  const Report report =
+      explored("shared word", memory.end_trace(), {}, {{{'a', 1}, {'c', 1}}, {{'b', 1}, {'c', 3}}}, {});
   CHECK_FALSE(report.clean());
 }
 

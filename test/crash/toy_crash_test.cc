@@ -1,5 +1,5 @@
-// Toy programs, right and wrong: the simulator must pass the right ones and catch the wrong ones. If one of these fails,
-// nothing that the other crash tests say means anything.
+// Toy programs, right and wrong: the simulator must pass the right ones and catch the wrong ones. If one of these
+// fails, nothing that the other crash tests say means anything.
 #include "base/persist.h"
 #include "test/support/catch.h"
 #include "test/support/crash_explorer.h"

@@ -56,7 +56,7 @@ struct ExploreOptions {
   u32 recovery_once_in = 40;    // images whose recovery is crashed as well; 0: none
   u64 recovery_bound = 256;
   u32 use_once_in = 400;        // images that are used; 0: none. What no image showed before is always used
-  u32 kill_points = 0;          // of explore_kills(): moments at which the process is killed, about; 0: behind each event
+  u32 kill_points = 0;          // of explore_kills(): how often the process is killed, about; 0: behind each event
   u64 kill_bound = 64;
   u32 sample_once_in = 0;       // images given to on_sample (before recovery)
   std::function<void(std::span<const std::byte> image)> on_sample = {};

@@ -12,7 +12,7 @@ namespace {
 const Credentials kRoot = Credentials::root();
 }
 
-// --- User --------------------------------------------------------------------------------------------------------------
+// --- User ------------------------------------------------------------------------------------------------------------
 
 // What a logged change of this inode says about its lazy times: they are durable behind it.
 Allowance User::on(const std::string& path) const {
@@ -133,7 +133,8 @@ void User::hold(const std::string& path) {
 
 Allowance User::anything(Prng& prng) {
   SeenTree tree;
-  if (std::string wrong = see(*fs_, tree); !wrong.empty()) throw std::runtime_error("looking at the live tree: " + wrong);
+  if (std::string wrong = see(*fs_, tree); !wrong.empty())
+    throw std::runtime_error("looking at the live tree: " + wrong);
   std::vector<std::string> files, dirs, all;
   for (const SeenNode& node : tree.nodes) {
     if (node.attributes.type() == FileType::kRegular) files.push_back(node.path);
@@ -237,7 +238,7 @@ Allowance User::anything(Prng& prng) {
   }
 }
 
-// --- Scenarios -----------------------------------------------------------------------------------------------------------
+// --- Scenarios -------------------------------------------------------------------------------------------------------
 
 bool long_form() { return std::getenv("PMFS_LONG") != nullptr; }
 
@@ -265,8 +266,8 @@ struct Ran {
   std::string problem;
 };
 
-// Lets steps happen, seeing the tree before and after each. `live` is what a user sees; if somebody holds something that
-// a crash would free, what counts is what the next open would see.
+// Lets steps happen, seeing the tree before and after each. `live` is what a user sees; if somebody holds something
+// that a crash would free, what counts is what the next open would see.
 Ran run_steps(SimFs& world, User& user, const std::vector<std::function<Allowance(User&)>>& steps) {
   Ran ran;
   bool lazy = false;
@@ -300,8 +301,8 @@ Ran run_steps(SimFs& world, User& user, const std::vector<std::function<Allowanc
   return ran;
 }
 
-// Life goes on after a crash: the image is opened, random operations follow (the same thread, so the same lane), and the
-// last ones of them are crashed again.
+// Life goes on after a crash: the image is opened, random operations follow (the same thread, so the same lane), and
+// the last ones of them are crashed again.
 Report go_on(std::span<const std::byte> image, const std::string& name, u64 seed) {
   Report report;
   report.name = name;

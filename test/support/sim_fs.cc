@@ -24,7 +24,7 @@ std::string failed(const char* what, const std::string& path, const Error& error
 
 }  // namespace
 
-// --- Seeing ------------------------------------------------------------------------------------------------------------
+// --- Seeing ----------------------------------------------------------------------------------------------------------
 
 const SeenNode* SeenTree::at(const std::string& path) const {
   for (const SeenNode& node : nodes)
@@ -146,7 +146,8 @@ std::string findings(Filesystem& fs) {
   if (!report.ok()) return failed("check", "", report.error());
   std::string out;
   for (const Finding& finding : report->findings)
-    out += text(finding.code, ": ", finding.text, " (at ", hex(finding.media_off), ", inode ", to_u64(finding.ino), ")\n");
+    out +=
+        text(finding.code, ": ", finding.text, " (at ", hex(finding.media_off), ", inode ", to_u64(finding.ino), ")\n");
   return out;
 }
 
@@ -160,7 +161,7 @@ std::vector<std::byte> some_bytes(u64 count, u64 seed) {
   return bytes;
 }
 
-// --- FsSubject -----------------------------------------------------------------------------------------------------------
+// --- FsSubject -------------------------------------------------------------------------------------------------------
 
 std::string FsSubject::open(Memory memory) {
   memory_ = memory;
@@ -256,11 +257,12 @@ std::string FsSubject::use(Prng& prng) {
   return work(memory_, prng);
 }
 
-// --- TreeJudge -----------------------------------------------------------------------------------------------------------
+// --- TreeJudge -------------------------------------------------------------------------------------------------------
 
 TreeJudge::TreeJudge(std::vector<SeenTree> trees, std::vector<Allowance> allowances)
     : trees_(std::move(trees)), allowances_(std::move(allowances)) {
-  for (const Allowance& allowance : allowances_) exact_ &= allowance.mixed_ino == kNoInode && allowance.times_lazy.empty();
+  for (const Allowance& allowance : allowances_)
+    exact_ &= allowance.mixed_ino == kNoInode && allowance.times_lazy.empty();
 }
 
 void TreeJudge::happened(const Event& event) {
@@ -359,7 +361,7 @@ std::string TreeJudge::verdict(const Subject& subject) {
               in_flight_ ? "  after:\n" + to_text(trees_[done_ + 1]) : "");
 }
 
-// --- SimFs ---------------------------------------------------------------------------------------------------------------
+// --- SimFs -----------------------------------------------------------------------------------------------------------
 
 OpenOptions SimFs::quiet() {
   OpenOptions options;
@@ -382,7 +384,9 @@ Result<void> SimFs::format(Memory memory) {
   return format_memory(memory, parameters);
 }
 
-Result<Filesystem> SimFs::open(Memory memory, const OpenOptions& options) { return open_memory(memory, kLocator, options); }
+Result<Filesystem> SimFs::open(Memory memory, const OpenOptions& options) {
+  return open_memory(memory, kLocator, options);
+}
 
 Layout SimFs::layout_of(Memory memory) {
   const auto superblock = find_superblock(memory, kLocator);

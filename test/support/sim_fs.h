@@ -1,4 +1,5 @@
-// A file system on simulated memory: making one, seeing all of it, judging what a crash left of it, and working it hard.
+// A file system on simulated memory: making one, seeing all of it, judging what a crash left of it, and working it
+//   hard.
 // The only file here (with sim_fs.cc) that knows how a file system is opened on plain memory.
 #pragma once
 

@@ -33,7 +33,8 @@ bool Omissions::leaves_out(const Event& event) {
   for (std::size_t i = 0; i < which_.size(); ++i) {
     const LeftOut& it = which_[i];
     if (event.why != it.why) continue;
-    if (!(event.kind == Event::Kind::kFlush && it.flushes) && !(event.kind == Event::Kind::kFence && it.fences)) continue;
+    if (!(event.kind == Event::Kind::kFlush && it.flushes) && !(event.kind == Event::Kind::kFence && it.fences))
+      continue;
     const u32 number = seen_[i]++;
     out |= it.occurrence == LeftOut::kAll || it.occurrence == number;
   }

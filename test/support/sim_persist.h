@@ -1,8 +1,8 @@
 // Simulated persistent memory: plain memory whose every store, flush and fence is seen, remembered and checked.
 //
 // What it owns: the memory, its persistency model, the trace of events, and the rules that a test has switched off.
-//   S1  A change of the memory that was not announced by the time of the next event is reported by problem(): at a store
-//       or flush the lines it touches are compared, at fences, marks and check_now() the whole memory.
+//   S1  A change of the memory that was not announced by the time of the next event is reported by problem(): at a
+//       store or flush the lines it touches are compared, at fences, marks and check_now() the whole memory.
 //   S2  A trace is the model at its start and the events since: whatever a power cut, or a killed process, could have
 //       left at any moment follows from it afterwards, with the program no longer running.
 // Thread rules: the hook's functions from any thread; everything else from one thread at a time, with no other running.
