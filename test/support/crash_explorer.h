@@ -70,12 +70,13 @@ struct Report {
   u64 states = 0;               // distinct images judged
   u64 recovery_states = 0;
   u64 killed_states = 0;
+  u64 followed_states = 0;      // behind a first crash, with operations in between
   u64 used = 0;
   bool exhaustive = true;       // over headers, records and live words, at every place
   std::vector<std::string> failures;
 
   bool clean() const { return failures.empty(); }
-  u64 all_states() const { return states + recovery_states + killed_states; }
+  u64 all_states() const { return states + recovery_states + killed_states + followed_states; }
   Report& operator+=(const Report& other);
 };
 

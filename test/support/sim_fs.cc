@@ -389,16 +389,19 @@ Layout SimFs::layout_of(Memory memory) {
   return {superblock.ok() ? (*superblock)->lane_area_off.get() : 0};
 }
 
-SimFs::SimFs(u64 size_bytes, const OpenOptions& options) : memory_(size_bytes) {
+SimFs::SimFs(u64 size_bytes, const OpenOptions& options, const std::set<Rule>& switched_off) : memory_(size_bytes) {
   set_clock_for_test(kClockStart);
+  memory_.switch_off(switched_off);
   must(format(memory_.memory()), "format");
   layout_ = layout_of(memory_.memory());
   fs_ = must(open(memory_.memory(), options), "open");
   memory_.settle();
 }
 
-SimFs::SimFs(std::span<const std::byte> image, const OpenOptions& options) : memory_(image.size()) {
+SimFs::SimFs(std::span<const std::byte> image, const OpenOptions& options, const std::set<Rule>& switched_off)
+    : memory_(image.size()) {
   memory_.load(image);
+  memory_.switch_off(switched_off);
   layout_ = layout_of(memory_.memory());
   fs_ = must(open(memory_.memory(), options), "open an image");
 }

@@ -92,9 +92,10 @@ class SimFs {
   static constexpr u64 kSmall = u64{512} << 10;
   static constexpr PoolOff kLocator{64};
 
-  explicit SimFs(u64 size_bytes = kSmall, const OpenOptions& options = quiet());
+  explicit SimFs(u64 size_bytes = kSmall, const OpenOptions& options = quiet(), const std::set<Rule>& switched_off = {});
   /// Opens what an image holds.
-  explicit SimFs(std::span<const std::byte> image, const OpenOptions& options = quiet());
+  explicit SimFs(std::span<const std::byte> image, const OpenOptions& options = quiet(),
+                 const std::set<Rule>& switched_off = {});
 
   SimMemory& memory() { return memory_; }
   Filesystem& fs() { return fs_; }

@@ -48,22 +48,19 @@ struct Trace {
   void apply(const Event& event, PersistencyModel& model) const;
 };
 
-/// The flushes or fences of one tag that shall not happen: all, or the one with this number (from 0) in the trace.
+/// Flushes and fences that shall not happen: of one tag all, or the one with this number (from 0) in the trace.
 struct LeftOut {
   static constexpr u32 kAll = ~u32{0};
   Order why{};
-  bool flushes = true;
-  bool fences = true;
   u32 occurrence = kAll;
 };
 
-/// Says for each event in turn whether it is left out.
+/// Says for each flush and fence in turn whether it is left out.
 class Omissions {
  public:
   Omissions() = default;
   explicit Omissions(std::vector<LeftOut> which) : which_(std::move(which)), seen_(which_.size()) {}
   bool leaves_out(const Event& event);
-  bool empty() const { return which_.empty(); }
 
  private:
   std::vector<LeftOut> which_;
