@@ -67,28 +67,4 @@ class BlockAlloc final : public BlockSource {
   std::atomic<bool> damaged_{false};
 };
 
-/// Blocks that an operation took. Gives them back when dropped, unless kept: an operation that fails leaves nothing
-/// taken.
-class BlockHold {
- public:
-  explicit BlockHold(BlockSource& source, Purpose purpose = Purpose::kOrdinary) : source_(source), purpose_(purpose) {}
-  BlockHold(const BlockHold&) = delete;
-  BlockHold& operator=(const BlockHold&) = delete;
-  ~BlockHold() {
-    for (const BlockRun& run : runs_) source_.release(run);
-  }
-  /// 1 to `want` adjacent blocks. @error kNoSpace.
-  Result<BlockRun> take(u64 want, u64 goal = 0);
-  /// Whether a run that starts at `first` is held.
-  bool holds(u64 first) const;
-  /// Gives one run back early.
-  void give_back(u64 first);
-  void keep() { runs_.clear(); }
-
- private:
-  BlockSource& source_;
-  Purpose purpose_;
-  std::vector<BlockRun> runs_;
-};
-
 }  // namespace pmfs

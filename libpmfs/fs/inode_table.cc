@@ -44,9 +44,8 @@ void NewInode::keep(Freed& freed) {
   ref_ = InodeRef();
 }
 
-InodeTable::InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps,
-                       BlockSource& blocks)
-    : persist_(persist), lanes_(lanes), superblock_(superblock), maps_(maps), blocks_(blocks) {}
+InodeTable::InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps)
+    : persist_(persist), lanes_(lanes), superblock_(superblock), maps_(maps) {}
 
 InodeTable::~InodeTable() {
   for (auto& chunk : chunks_) delete[] chunk.load();

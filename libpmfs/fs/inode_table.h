@@ -105,7 +105,7 @@ class NewInode {
 
 class InodeTable {
  public:
-  InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps, BlockSource& blocks);
+  InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps);
   ~InodeTable();
 
   /// Learns the inode file's blocks. While nobody else is here. @error kCorrupt.
@@ -170,7 +170,6 @@ class InodeTable {
   Lanes& lanes_;
   media::Superblock& superblock_;
   const ExtentMap& maps_;
-  BlockSource& blocks_;
   Quarantine* quarantine_ = nullptr;
   mutable std::array<Shard, kShards> shards_;
 

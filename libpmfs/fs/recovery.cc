@@ -87,7 +87,7 @@ Volume::Volume(Memory memory, media::Superblock& sb, Regions region_list, LaneKe
                    for (const BlockRun& run : freed.blocks) blocks.release(run);
                    for (const u64 slot : freed.slots) inodes.add_free_slot(slot);
                  }),
-      inodes(persist, lanes, sb, maps, blocks),
+      inodes(persist, lanes, sb, maps),
       options(open_options) {
   hash_name.seed = sb.hash_seed.get();
   inodes.set_quarantine(&quarantine);

@@ -17,12 +17,11 @@ namespace pmfs::tools {
 
 namespace {
 
-constexpr unsigned kSteppedRuns = 3;  ///< stepping is slow, and the counts hardly vary
 constexpr unsigned kWarmUp = 3;
 
 struct Options {
   unsigned runs = 101;
-  bool no_sfence = false;
+  unsigned sfence_runs = 3;  ///< few: every instruction is interrupted, and the counts hardly vary
   bool json = false;
 };
 
@@ -165,12 +164,12 @@ void print_object(const std::vector<ReportRow>& rows, const std::string& why_no_
 
 int count(const Options& options) {
   const std::vector<CaseGroup> groups = all_cases();
-  std::string why_no_sfence = options.no_sfence ? "not asked for (--no-sfence)" : "";
+  std::string why_no_sfence = options.sfence_runs == 0 ? "not asked for (--sfence-runs 0)" : "";
   std::vector<Row> counted;
   std::vector<SteppedRow> stepped;
   try {
     // First, because its process is forked before a pool is opened here.
-    if (!options.no_sfence) stepped = count_sfences(groups, kSteppedRuns, kWarmUp, why_no_sfence);
+    if (options.sfence_runs != 0) stepped = count_sfences(groups, options.sfence_runs, kWarmUp, why_no_sfence);
     CountingMeter meter(counted);
     run_cases(groups, options.runs, kWarmUp, meter);
   } catch (const std::runtime_error& error) {
@@ -203,7 +202,9 @@ void add_count(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "count", "Count flushes and fences of each operation, on a throw-away pool; takes no pool and touches none");
   command->add_option("--runs", options->runs, "Runs of each case (default 101)")->check(CLI::Range(1u, 100'000u));
-  command->add_flag("--no-sfence", options->no_sfence, "Do not single-step a child process to count instructions");
+  command->add_option("--sfence-runs", options->sfence_runs, "Further runs, each instruction of which is looked at to count "
+                                                              "sfence (default 3; 0 for none)")
+      ->check(CLI::Range(0u, 1000u));
   command->add_flag("--json", options->json, "Print one JSON object (fields: JSON.md)");
   command->footer("Example:\n  pmfs count | grep create");
   command->callback([options, &exit_code] { exit_code = count(*options); });

@@ -1,7 +1,7 @@
 // Executed `sfence` instructions, counted exactly: each measured call runs with the processor's trap flag set, so that the
 // process is interrupted after every instruction and looks at the next one.
 //
-// A fence that the library asks for is one sfence, but libpmem's streaming copies execute some of their own, which order
+// A fence that the library asks for is one sfence, but a streaming copy of libpmem may execute some of its own, which order
 // nothing for the library. Only the processor sees both.
 //   This happens in a child process with a pool of its own: a trap in a place where signals are blocked would end it.
 //   The traps stay within that process (no tracer, so no permission is needed, and no change of process for each step).

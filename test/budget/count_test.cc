@@ -23,7 +23,7 @@ void expect(bool holds, const std::string& what) {
 
 Json measure(const std::string& program) {
   // The path comes from the build; single quotes keep whatever is in it.
-  FILE* const pipe = popen(("'" + program + "' count --json").c_str(), "r");
+  FILE* const pipe = popen(("'" + program + "' count --json --sfence-runs 1").c_str(), "r");
   if (pipe == nullptr) return {};
   std::string text;
   char buffer[65536];
