@@ -34,8 +34,7 @@ ExploreOptions options_for(const std::string& name, const Fault& fault) {
 u64 total_states = 0;
 
 Report explored(const std::string& name, const Trace& trace, Words start, std::vector<Words> operations,
-                const Fault& fault, std::function<void(std::span<const std::byte>)> on_sample = {},
-                bool exact = true) {
+                const Fault& fault, std::function<void(std::span<const std::byte>)> on_sample = {}, bool exact = true) {
   MiniSubject subject;
   ExploreOptions options = options_for(name, fault);
   if (on_sample) {
@@ -90,8 +89,7 @@ const std::vector<Sequence>& sequences() {
       {"two lanes, one thread", {{{{'a', 1}, {'b', 1}}}, {{{'a', 2}, {'c', 2}}, 1}, {{{'a', 3}, {'d', 3}}}}},
       {"two lanes, two threads", {{{{'a', 1}, {'b', 1}}}, {{{'a', 2}, {'c', 2}}, 1, 1}, {{{'b', 3}, {'d', 3}}}}},
       {"one lane handed over", {{{{'a', 1}, {'b', 1}}}, {{{'c', 2}, {'d', 2}}, 0, 1}, {{{'a', 3}, {'d', 3}}}}},
-      {"a value returns",
-       {{{{'a', 1}, {'b', 1}}}, {{{'a', 0}, {'b', 0}}, 1, 1}, {{{'a', 1}, {'b', 1}}}}},
+      {"a value returns", {{{{'a', 1}, {'b', 1}}}, {{{'a', 0}, {'b', 0}}, 1, 1}, {{{'a', 1}, {'b', 1}}}}},
       {"new values equal old ones", {{{{'a', 0}, {'b', 1}}}, {{{'a', 0}, {'b', 0}}}}},
       {"nothing changes", {{{{'a', 0}, {'b', 0}}}, {{{'a', 1}}}, {{{'a', 1}}}}},
       {"opened by another thread", {{{{'a', 1}, {'b', 1}}, 0, 1}, {{{'a', 2}, {'c', 2}}, 0, 1}}},
@@ -112,8 +110,8 @@ TEST_CASE("protocol: every crash shows each operation whole or not at all", "[cr
 
 // Which flushes and fences of a commit something depends on: each is left out in turn, and some sequence must notice.
 TEST_CASE("protocol: no flush or fence of a commit can be left out", "[crash][base][mutation]") {
-  for (const Order why : {Order::kRecord, Order::kOwnHeader, Order::kLastHeader, Order::kFence1, Order::kApplied,
-                          Order::kFence2}) {
+  for (const Order why :
+       {Order::kRecord, Order::kOwnHeader, Order::kLastHeader, Order::kFence1, Order::kApplied, Order::kFence2}) {
     std::string noticed_by;
     for (const Sequence& sequence : sequences())
       if (!run_steps(sequence.name, sequence.steps, {{{why}}}).clean()) noticed_by += text(" [", sequence.name, "]");
@@ -364,8 +362,7 @@ Report given_up(bool skip_sequence) {
   memory.mark(MarkKind::kBegin, 1);
   store.run({{'a', 4}, {'c', 4}, {'d', 4}});
   memory.mark(MarkKind::kReturn, 1);
-  return explored("given up", memory.end_trace(), {}, {{{'b', 7}}, {{'a', 4}, {'c', 4}, {'d', 4}}}, {}, {},
-                  false);
+  return explored("given up", memory.end_trace(), {}, {{{'b', 7}}, {{'a', 4}, {'c', 4}, {'d', 4}}}, {}, {}, false);
 }
 
 TEST_CASE("protocol: records of an operation that failed are never mixed with the next one's", "[crash][base]") {
@@ -447,8 +444,8 @@ TEST_CASE("protocol: interleaved threads show every missing flush, fence and rul
       if (!interleaved(seed, fault).clean()) return seed;
     return u64{0};
   };
-  for (const Order why : {Order::kRecord, Order::kOwnHeader, Order::kLastHeader, Order::kFence1, Order::kApplied,
-                          Order::kFence2}) {
+  for (const Order why :
+       {Order::kRecord, Order::kOwnHeader, Order::kLastHeader, Order::kFence1, Order::kApplied, Order::kFence2}) {
     const u64 seed = seeds_until_noticed({{{why}}});
     INFO("left out: " << order_name(why));
     CHECK(seed != 0);

@@ -42,7 +42,7 @@ Report& Report::operator+=(const Report& o) {
   live_words = std::max(live_words, o.live_words), records = std::max(records, o.records);
   headers = std::max(headers, o.headers), fresh_words = std::max(fresh_words, o.fresh_words);
   places += o.places, states += o.states, recovery_states += o.recovery_states, killed_states += o.killed_states;
-  used += o.used, exhaustive = exhaustive && o.exhaustive;
+  followed_states += o.followed_states, used += o.used, exhaustive = exhaustive && o.exhaustive;
   failures.insert(failures.end(), o.failures.begin(), o.failures.end());
   return *this;
 }
@@ -51,7 +51,8 @@ std::string describe(const Report& r) {
   return text(r.name, ": words {live ", r.live_words, ", records ", r.records, ", headers ", r.headers, ", fresh ",
               r.fresh_words, "}, places ", r.places, ", states ", r.states, " (",
               r.exhaustive ? "exhaustive" : "sampled", "), in recovery ", r.recovery_states, ", killed ",
-              r.killed_states, ", used ", r.used, r.clean() ? "" : text(", FAILURES ", r.failures.size()));
+              r.killed_states, ", after another crash ", r.followed_states, ", used ", r.used,
+              r.clean() ? "" : text(", FAILURES ", r.failures.size()));
 }
 
 std::string describe_failures(const Report& report) {

@@ -43,8 +43,8 @@ enum class Part : u8 { kHeader, kRecord, kLive, kFresh, kData };
 /// One thing that may be found in several states.
 struct Choice {
   Part part{};
-  u64 off = 0;                                   // of its first word, for reports
-  std::vector<std::vector<WordValue>> options;   // [0] durable (empty: nothing changes), [1] latest, then others
+  u64 off = 0;                                  // of its first word, for reports
+  std::vector<std::vector<WordValue>> options;  // [0] durable (empty: nothing changes), [1] latest, then others
 };
 
 struct Cut {
@@ -120,7 +120,7 @@ class ImageMemory : public SimHook {
 
   AlignedBuffer buffer_;
   AlignedBuffer base_;
-  std::vector<u64> dirty_;        // a bit for each line
+  std::vector<u64> dirty_;  // a bit for each line
   std::vector<u32> dirty_lines_;
   std::set<Rule> off_;
 };
