@@ -432,8 +432,12 @@ Result<void> check_header(const PoolSource& source) {
       header.root_off - header.heap_off > header.heap_bytes)
     return fail(Errc::kCorrupt, "the root object lies outside the pool", "its header names no possible root object");
   PMFS_ASSIGN(const bool unfinished, has_unfinished_work(source, header));
-  if (unfinished) return fail(Errc::kNotFormatted, "mkfs did not finish", "libpmemobj has unfinished work in it");
-  return {};
+  if (!unfinished) return {};
+  // mkfs writes the locator last. Where there is one, the logs are damaged, or somebody wants them replayed.
+  PMFS_ASSIGN(const std::string locator, read_pool(source, align_up(header.root_off, kLineBytes), kLocatorBytes));
+  if (locator.find_first_not_of('\0') != std::string::npos)
+    return fail(Errc::kCorrupt, "libpmemobj's logs are damaged", "libpmemobj's logs hold work that no pmfs pool has");
+  return fail(Errc::kNotFormatted, "mkfs did not finish", "libpmemobj has unfinished work in it");
 }
 
 /// Whether this process may write the file: libpmemobj opens for writing even when nothing will be written.

@@ -383,20 +383,31 @@ Error system_error(const std::string& path, const char* words, int err) {
   set_error_detail(path, words, ": ", errno_words(err));
   switch (err) {
     case ENOENT:
-    case ENOTDIR: return Error{Errc::kPoolMissing, "no such file, or a directory of the path is missing"};
+    case ENOTDIR:
+      return Error{Errc::kPoolMissing, "no such file, or a directory of the path is missing"};
     case EACCES:
     case EPERM:
-    case EROFS: return Error{Errc::kPoolDenied, "the operating system denies access"};
-    case EEXIST: return Error{Errc::kPoolExists, "something is there already"};
-    case EAGAIN: return Error{Errc::kPoolBusy, "open elsewhere"};
+    case EROFS:
+      return Error{Errc::kPoolDenied, "the operating system denies access"};
+    case EEXIST:
+      return Error{Errc::kPoolExists, "something is there already"};
+    case EAGAIN:
+      return Error{Errc::kPoolBusy, "open elsewhere"};
     case ENOSPC:
-    case EDQUOT: return Error{Errc::kNoSpace, "no room for the pool's file"};
-    case ENOMEM: return Error{Errc::kNoMemory, "out of memory"};
-    case EFBIG: return Error{Errc::kFileTooBig, "larger than a file may be here"};
-    case EIO: return Error{Errc::kIo, "the medium failed"};
-    case ENAMETOOLONG: return Error{Errc::kNameTooLong, "the pool's path is too long"};
-    case ELOOP: return Error{Errc::kLoop, "too many symbolic links in the pool's path"};
-    default: return Error{Errc::kRefused, "the system refused"};
+    case EDQUOT:
+      return Error{Errc::kNoSpace, "no room for the pool's file"};
+    case ENOMEM:
+      return Error{Errc::kNoMemory, "out of memory"};
+    case EFBIG:
+      return Error{Errc::kFileTooBig, "larger than a file may be here"};
+    case EIO:
+      return Error{Errc::kIo, "the medium failed"};
+    case ENAMETOOLONG:
+      return Error{Errc::kNameTooLong, "the pool's path is too long"};
+    case ELOOP:
+      return Error{Errc::kLoop, "too many symbolic links in the pool's path"};
+    default:
+      return Error{Errc::kRefused, "the system refused"};
   }
 }
 
@@ -441,34 +452,35 @@ Result<PoolHeader> read_header(const PoolPart& part) {
   return parse_header(header.data(), header.size());
 }
 
-Result<bool> has_unfinished_work(const PoolSource& source, const PoolHeader& header) {
-  // The lanes lie in the first part, or go on in the next ones if it is small.
-  const u64 bytes = header.lanes * kLaneBytes;
-  std::string lanes;
-  u64 part_off = header.lanes_off;  // where to go on, in the part at hand, if that part reaches so far
+Result<std::string> read_pool(const PoolSource& source, u64 off, u64 bytes) {
+  std::string found;
   for (const PoolPart& part : source.parts) {
+    // `off` is here a place in this part: where to go on, or behind its end.
     const u64 part_bytes = part.size_bytes / kBlockBytes * kBlockBytes;
-    if (part_off < part_bytes) {
-      PMFS_ASSIGN(const std::string piece,
-                  read_part(part, part_off, std::min(bytes - lanes.size(), part_bytes - part_off)));
-      lanes += piece;
-      part_off = part_bytes;
+    if (off < part_bytes) {
+      PMFS_ASSIGN(const std::string piece, read_part(part, off, std::min(bytes - found.size(), part_bytes - off)));
+      found += piece;
+      off = part_bytes;
     }
-    if (lanes.size() == bytes) break;
-    part_off = part_off - part_bytes + source.later_header_bytes;
+    if (found.size() == bytes) break;
+    off = off - part_bytes + source.later_header_bytes;
   }
-  // A header is {checksum, next, capacity, ...}. A redo log counts only while its checksum is right; a finished one has
-  // a zero there, and in lanes that worked a zero capacity too. `next` leads to an extension, which libpmemobj would
-  // follow wherever it points. The undo log serves transactions, which our pools never see, so its first entry is zero.
+  return found;
+}
+
+Result<bool> has_unfinished_work(const PoolSource& source, const PoolHeader& header) {
+  PMFS_ASSIGN(const std::string lanes, read_pool(source, header.lanes_off, header.lanes * kLaneBytes));
+  // A header is {checksum, next, capacity, ...}. `next` leads to an extension, which libpmemobj would follow wherever
+  // it points. It reads entries until the first that is zero, or none if the capacity is zero, as it is once a redo log
+  // has been used and is finished; whatever else it reads there could lead it anywhere.
   for (u64 lane = 0; lane + kLaneBytes <= lanes.size(); lane += kLaneBytes) {
     for (const LaneLog& log : kLaneLogs) {
       const char* const at = lanes.data() + lane + log.at;
       const u64 capacity_bytes = word_at(at, 16);
       if (word_at(at, 0) != 0 || word_at(at, 8) != 0) return true;
-      if (capacity_bytes != 0 && capacity_bytes != log.capacity_bytes) return true;
+      if (capacity_bytes == 0) continue;
+      if (capacity_bytes != log.capacity_bytes || word_at(at, kLaneLogHeaderBytes) != 0) return true;
     }
-    const LaneLog& undo = kLaneLogs[2];
-    if (word_at(lanes.data() + lane + undo.at, kLaneLogHeaderBytes) != 0) return true;
   }
   return false;
 }

@@ -64,6 +64,10 @@ struct PoolHeader {
 /// @error  kPoolDenied, kIo, kPoolMissing, kRefused (a device that cannot be mapped).
 Result<PoolHeader> read_header(const PoolPart& part);
 
+/// Bytes of the pool as a whole, `off` counted from its start; fewer if it ends before.
+/// @error  as read_header().
+Result<std::string> read_pool(const PoolSource& source, u64 off, u64 bytes);
+
 /// Whether some lane of libpmemobj's has something to replay or to undo, which it would do at the next open, trusting
 /// what is stored there. In a pool that Pool::create() has finished, none ever has.
 /// REQUIRES: `header` is that of the first part, and plausible.
