@@ -45,8 +45,8 @@ u64 Index::node_checksum(const media::IndexNode& node, u64 seed) {
 
 // What a walk must know to stay inside memory. verify() does the rest, once.
 Result<const media::IndexNode*> Index::node(u64 block, u32 level) const {
-  if (!contains_(block)) return Error{Errc::kCorrupt, "an index node lies outside every region", 0};
-  const auto* found = reinterpret_cast<const media::IndexNode*>(persist_.memory().at(block_off(block)));
+  if (!space_.contains(block)) return Error{Errc::kCorrupt, "an index node lies outside every region", 0};
+  const auto* found = reinterpret_cast<const media::IndexNode*>(space_.persist.memory().at(block_off(block)));
   if (found->magic.get() != media::kIndexNodeMagic || found->level.get() != level || found->count.get() == 0 ||
       found->count.get() > media::kIndexNodeEntries)
     return Error{Errc::kCorrupt, "an index node is damaged", to_u64(block_off(block))};
@@ -58,18 +58,18 @@ Result<void> Index::verify_below(u64 block, u32 level, u64 first, u64 end,
                                  const std::function<Result<void>(const IndexedLeaf&)>& visit_leaf) const {
   PMFS_ASSIGN(const media::IndexNode* const at, node(block, level));
   const u64 off = to_u64(block_off(block));
-  if (at->owner.get() != to_u64(owner_) || at->checksum.get() != node_checksum(*at, seed_))
+  if (at->owner.get() != to_u64(owner_) || at->checksum.get() != node_checksum(*at, space_.seed))
     return Error{Errc::kCorrupt, "an index node is damaged", off};
   PMFS_TRY(visit_node(block));
   for (u32 i = 0; i < at->count.get(); ++i) {
     const u64 key = at->entries[i].key.get();
     const u64 next = i + 1 < at->count.get() ? at->entries[i + 1].key.get() : end;
     // Inside its range and ascending, strictly: so no node is met twice, and a walk ends.
-    if (key < first || key >= next || next > end || (i == 0 && key != first))
+    if (key < first || key >= next || next > end)
       return Error{Errc::kCorrupt, "an index node's keys are out of order", off};
     const u64 target = at->entries[i].target.get();
     if (level == 0)
-      PMFS_TRY(visit_leaf({key, next, target}));
+      PMFS_TRY(visit_leaf({key, next, target, false}));
     else
       PMFS_TRY(verify_below(target, level - 1, key, next, visit_node, visit_leaf));
   }
@@ -87,18 +87,29 @@ Result<void> Index::verify(u64 root, const std::function<Result<void>(u64)>& vis
 Result<IndexedLeaf> Index::find(u64 root, u64 key) const {
   PMFS_ASSERT(root != 0);
   if (root_level(root) > kMaxLevel) return Error{Errc::kCorrupt, "an index is too deep", 0};
-  IndexedLeaf leaf{0, kNoKey, 0};
+  IndexedLeaf leaf{0, kNoKey, 0, false};
   u64 block = root_block(root);
   for (u32 level = root_level(root);; --level) {
     PMFS_ASSIGN(const media::IndexNode* const at, node(block, level));
     const u32 i = covering(*at, key);
     leaf.key = at->entries[i].key.get();
-    if (i + 1 < at->count.get()) leaf.next_key = at->entries[i + 1].key.get();
+    leaf.next_is_near = i + 1 < at->count.get();
+    if (leaf.next_is_near) leaf.next_key = at->entries[i + 1].key.get();
     block = at->entries[i].target.get();
     if (level == 0) break;
   }
   leaf.logical = block;
   return leaf;
+}
+
+// A node that this operation made itself goes back at once; one of the old tree is freed when the commit has run.
+void Index::drop_node(Edit& edit, u64 block) {
+  if (edit.hold.holds(block)) {
+    edit.hold.give_back(block);
+    edit.change.added_blocks -= 1;
+  } else {
+    edit.change.freed.push_back({block, 1});
+  }
 }
 
 Result<void> Index::write_nodes(Edit& edit, u32 level, const std::vector<media::IndexEntry>& entries,
@@ -114,11 +125,11 @@ Result<void> Index::write_nodes(Edit& edit, u32 level, const std::vector<media::
     fresh.count.set(static_cast<u16>(n));
     fresh.owner.set(to_u64(owner_));
     std::copy_n(entries.begin() + static_cast<std::ptrdiff_t>(done), n, fresh.entries);
-    fresh.checksum.set(node_checksum(fresh, seed_));
-    std::byte* at = persist_.memory().at(block_off(run.first));
+    fresh.checksum.set(node_checksum(fresh, space_.seed));
+    std::byte* at = space_.persist.memory().at(block_off(run.first));
     const std::size_t bytes = offsetof(media::IndexNode, entries) + n * sizeof(media::IndexEntry);
-    persist_.write(at, &fresh, bytes);
-    persist_.flush(at, bytes, Order::kFreshIndex);
+    space_.persist.write(at, &fresh, bytes);
+    space_.persist.flush(at, bytes, Order::kFreshIndex);
     edit.change.added_blocks += 1;
     out.push_back(entry_of(entries[done].key.get(), run.first));
     done += n;
@@ -133,7 +144,8 @@ Result<void> Index::rewrite(Edit& edit, u64 block, u32 level, u64 key, const std
   const u32 replaced = covering(*at, key);
   const u64 first_key = at->entries[0].key.get();
   std::vector<media::IndexEntry> entries;
-  for (u32 i = 0; i < at->count.get(); ++i) {
+  const u32 count = at->count.get();
+  for (u32 i = 0; i < count; ++i) {
     if (i != replaced) {
       entries.push_back(at->entries[i]);
     } else if (level == 0) {
@@ -143,7 +155,7 @@ Result<void> Index::rewrite(Edit& edit, u64 block, u32 level, u64 key, const std
       PMFS_TRY(rewrite(edit, at->entries[i].target.get(), level - 1, key, put, entries));
     }
   }
-  edit.change.freed.push_back({block, 1});
+  drop_node(edit, block);
   if (entries.empty()) return {};
   entries[0].key.set(first_key);  // if the first leaf went, the one behind it takes its range over
   return write_nodes(edit, level, entries, out);
@@ -162,12 +174,7 @@ Result<u64> Index::finish(Edit& edit, u32 level, std::vector<media::IndexEntry> 
     PMFS_ASSIGN(const media::IndexNode* const at, node(top, level));
     if (at->count.get() != 1) break;
     const u64 child = at->entries[0].target.get();
-    if (edit.hold.holds(top)) {
-      edit.hold.give_back(top);
-      edit.change.added_blocks -= 1;
-    } else {
-      edit.change.freed.push_back({top, 1});
-    }
+    drop_node(edit, top);
     top = child;
     --level;
   }

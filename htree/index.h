@@ -28,6 +28,7 @@ struct IndexedLeaf {
   u64 key = 0;       ///< lowest key that belongs to it
   u64 next_key = 0;  ///< lowest key of the leaf behind it; kNoKey: it is the last
   u64 logical = 0;
+  bool next_is_near = false;  ///< the leaf behind it stands in the same node: the two can become one
 };
 inline constexpr u64 kNoKey = ~u64{0};
 
@@ -38,11 +39,16 @@ struct IndexChange {
   std::vector<BlockRun> freed;  ///< nodes no longer reached, when the commit has run
 };
 
+/// Where index nodes lie: the same for all directories of a file system.
+struct IndexSpace {
+  Persist& persist;
+  std::function<bool(u64 block)> contains;  ///< whether a block lies in the file system
+  u64 seed = 0;                             ///< the pool's hash seed
+};
+
 class Index {
  public:
-  /// @param contains  whether a block lies in the file system.
-  Index(Persist& persist, std::function<bool(u64 block)> contains, InodeNo owner, u64 seed)
-      : persist_(persist), contains_(std::move(contains)), owner_(owner), seed_(seed) {}
+  Index(const IndexSpace& space, InodeNo owner) : space_(space), owner_(owner) {}
 
   /// Looks at every node: place, magic, level, owner, checksum, order. Calls `node` for each block, `leaf` for each
   /// leaf.
@@ -66,6 +72,7 @@ class Index {
 
  private:
   struct Edit;
+  static void drop_node(Edit& edit, u64 block);
   Result<const media::IndexNode*> node(u64 block, u32 level) const;
   Result<void> verify_below(u64 block, u32 level, u64 first, u64 end, const std::function<Result<void>(u64)>& node,
                             const std::function<Result<void>(const IndexedLeaf&)>& leaf) const;
@@ -75,10 +82,8 @@ class Index {
                            std::vector<media::IndexEntry>& out) const;
   Result<u64> finish(Edit& edit, u32 level, std::vector<media::IndexEntry> nodes) const;
 
-  Persist& persist_;
-  std::function<bool(u64)> contains_;
+  const IndexSpace& space_;
   InodeNo owner_;
-  u64 seed_;
 };
 
 }  // namespace pmfs::htree
