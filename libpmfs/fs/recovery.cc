@@ -57,7 +57,9 @@ Result<void> use_own_structures(Volume& volume) {
   return use_map(volume, sb.inode_map_root.get());
 }
 
-// Free slots, and unless a saved map was taken, used blocks, from the inode file.
+// Free slots, and unless a saved map was taken, used blocks, from the inode file. Without a saved map the last process
+// may have died with stores still in a CPU cache: times it had stored lazily. They can be seen, so they are made
+// durable.
 Result<void> scan_inodes(Volume& volume, bool blocks_too) {
   for (u64 slot = volume.inodes.slots(); slot-- > 0;) {
     const media::Inode& inode = volume.inodes.slot(slot);
@@ -66,6 +68,7 @@ Result<void> scan_inodes(Volume& volume, bool blocks_too) {
     switch (media::low_half(inode.state_gen.get())) {
       case media::kSlotFree: volume.inodes.add_free_slot(slot); break;
       case media::kSlotLive:
+        if (blocks_too) volume.persist.flush(&inode, kLineBytes, Order::kLazyTimes);
         if (blocks_too) PMFS_TRY(use_map(volume, inode.map_root.get()));
         if (blocks_too && type_of(inode) == FileType::kDirectory && inode.rdev_index.get() != 0) {
           PMFS_ASSIGN(const InodeRef dir, volume.inodes.get(InodeNo{slot + 1}));
@@ -76,6 +79,7 @@ Result<void> scan_inodes(Volume& volume, bool blocks_too) {
         return Error{Errc::kCorrupt, "an inode is in no known state", to_u64(volume.persist.memory().off_of(&inode))};
     }
   }
+  if (blocks_too) volume.persist.fence(Order::kSyncFence);
   return {};
 }
 
