@@ -148,6 +148,7 @@ struct FormatOptions {
 struct OpenOptions {
   bool read_only = false;    ///< private copy-on-write pages: recovery included, nothing reaches the medium
   bool relaxed = false;      ///< Durability::kRelaxed, if the pool is an ordinary file
+  bool dir_index = true;     ///< use directory indexes, and make them where they are missing; false: scan directories
   enum class Atime : u8 { kRelative, kNone, kStrict } atime = Atime::kRelative;
 };
 
