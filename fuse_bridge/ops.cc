@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "fuse_bridge/parallel_dirops.h"
+
 namespace pmfs::bridge {
 
 // --- The state behind the handlers
@@ -232,6 +234,7 @@ void on_init(void* userdata, fuse_conn_info* conn) noexcept {
   conn->max_background = kMaxBackground;
   conn->congestion_threshold = kMaxBackground * 3 / 4;
   conn->time_gran = 1;  // nanoseconds
+  expect_init_reply(*conn);
 
   Bridge& bridge = *static_cast<Bridge*>(userdata);
   if (bridge.hooks().served_init) bridge.hooks().served_init();

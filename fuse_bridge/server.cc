@@ -20,6 +20,7 @@
 #include "fuse_bridge/fuse_api.h"
 #include "fuse_bridge/mount_table.h"
 #include "fuse_bridge/ops.h"
+#include "fuse_bridge/parallel_dirops.h"
 
 namespace pmfs::bridge {
 
@@ -114,6 +115,7 @@ class Session {
     has_handlers_ = fuse_set_signal_handlers(session_) == 0;
     if (!has_handlers_) return false;
     mounted_ = fuse_session_mount(session_, dir.c_str()) == 0;
+    if (mounted_) (void)watch_replies(session_);
     return mounted_;
   }
 

@@ -13,9 +13,9 @@ namespace pmfs::htree {
 NameHash NameHasher::operator()(std::string_view name) const {
   const u64 all = checksum64(name.data(), name.size(), seed);
   NameHash result;
-  result.fingerprint = static_cast<u8>(all);
   const u64 top = (u64{1} << bits) - 1;
   result.hash = std::clamp((all >> 16) & top, u64{1}, std::max(u64{1}, top - 1));
+  result.fingerprint = static_cast<u8>(result.hash);
   return result;
 }
 
@@ -73,8 +73,8 @@ struct Span {
   u32 from, to;
 };
 
-// Where entries lie that must stay: live ones, and those whose removal is not retired. Damaged ones are taken as long as
-// the leaf, so nothing is ever written into a leaf that cannot be read.
+// Where entries lie that must stay: live ones, and those whose removal is not retired. Damaged ones are taken as long
+// as the leaf, so nothing is ever written into a leaf that cannot be read.
 u32 spans_in_use(const media::Leaf& leaf, u64 slots, std::array<Span, media::kLeafSlots>& spans) {
   u32 count = 0;
   for (; slots != 0; slots &= slots - 1) {
@@ -113,11 +113,11 @@ std::optional<Place> find_room(const media::Leaf& leaf, std::size_t name_len, u6
   return std::nullopt;
 }
 
-bool fits_compacted(const media::Leaf& leaf, std::size_t name_len) {
-  const u64 live = leaf.live.get();
-  if (live == ~u64{0}) return false;
+bool fits_compacted(const media::Leaf& leaf, std::size_t name_len, u64 reserved) {
+  const u64 in_use = leaf.live.get() | reserved;
+  if (in_use == ~u64{0}) return false;
   std::array<Span, media::kLeafSlots> spans;
-  const u32 count = spans_in_use(leaf, live, spans);
+  const u32 count = spans_in_use(leaf, in_use, spans);
   u32 bytes = entry_bytes(name_len);
   for (u32 i = 0; i < count; ++i) bytes += spans[i].to - spans[i].from;
   return bytes <= kBlockBytes - media::kLeafHeapOff;
@@ -180,7 +180,7 @@ void copy_live(Persist& persist, const media::Leaf& from, media::Leaf& to) {
   for (u64 left = from.live.get(); left != 0; left &= left - 1) {
     const auto source = static_cast<u32>(std::countr_zero(left));
     const auto entry = read_entry(from, source, 0);
-    PMFS_ASSERT(entry.ok());  // the caller looked through this leaf before it decided to rewrite it
+    PMFS_ASSERT(entry.ok());  // fits_compacted() counts a damaged entry as a whole leaf
     store_entry(persist, to, Place{slot, off}, make_target(entry->ino, entry->type, entry->name.size()), entry->key,
                 from.fingerprint[source], entry->name);
     live |= u64{1} << slot++;

@@ -2,7 +2,8 @@
 //
 // Owns nothing: functions over a block that the caller found, in the directory's map or by its index, and has locked.
 //   H1  An entry's key {hash, ordinal} never changes while it lives: it is the index's key and the listing cookie.
-//   H2  Insert writes free bytes, then one bit; remove is one bit; retarget is one word. The caller puts the bit or word
+//   H2  Insert writes free bytes, then one bit; remove is one bit; retarget is one word. The caller puts the bit or
+//   word
 //       into its commit.
 //   H3  A leaf is input: every offset and length is checked before it is followed, and every loop is bounded.
 // Thread rules: the caller holds the directory's lock, shared to look, exclusive to change.
@@ -21,7 +22,7 @@ namespace pmfs::htree {
 /// What a name hashes to.
 struct NameHash {
   u64 hash = 0;        ///< 48 bits, 1 .. 2^48-2: the values at both ends are reserved for cookies of ".", "..", the end
-  u8 fingerprint = 0;  ///< other bits of the same hash
+  u8 fingerprint = 0;  ///< the lowest 8 bits of `hash`: names of equal hash have equal fingerprints
 };
 
 /// Hashes names with the pool's secret seed.
@@ -71,7 +72,7 @@ u64 header_checksum(const media::Leaf& leaf, u64 seed);
 /// Reads a live slot. @error kCorrupt: its bytes leave the leaf, or its name is empty.
 Result<Entry> read_entry(const media::Leaf& leaf, u32 slot, u64 media_off);
 
-/// The slots whose fingerprint is `fingerprint`, live ones only, as a bitmap.
+/// The live slots with this fingerprint, as a bitmap: every entry of an equal hash, and some others.
 u64 match(const media::Leaf& leaf, u8 fingerprint);
 
 /// Finds a name. @return the entry, or nothing. @error kCorrupt.
@@ -80,8 +81,9 @@ Result<std::optional<Entry>> find(const media::Leaf& leaf, const NameHash& hash,
 /// Where an entry with a name of `name_len` bytes fits, or nothing.
 /// @param reserved  slots that are free but whose bytes must not be reused yet (R4: their removal is not retired).
 std::optional<Place> find_room(const media::Leaf& leaf, std::size_t name_len, u64 reserved);
-/// Whether it would fit if all live entries were moved together into a fresh leaf.
-bool fits_compacted(const media::Leaf& leaf, std::size_t name_len);
+/// Whether it would fit if all entries were moved together into a fresh leaf. The `reserved` ones are counted as if
+/// they had to move too: a leaf that only waits for its last removal to be retired is not worth rewriting.
+bool fits_compacted(const media::Leaf& leaf, std::size_t name_len, u64 reserved);
 
 /// Writes an entry into free bytes and flushes it. It is not live until its bit is set in `leaf.live`.
 void write_entry(Persist& persist, media::Leaf& leaf, const Place& place, u64 target, u64 key, const NameHash& hash,

@@ -1,6 +1,8 @@
 // What htree and fs ask blocks from.
 #pragma once
 
+#include <vector>
+
 #include "pmfs/result.h"
 #include "pmfs/types.h"
 
@@ -24,8 +26,33 @@ class BlockSource {
   /// Takes 1 to `want` adjacent blocks, as near behind block `goal` as may be (0: anywhere).
   /// @error kNoSpace.
   virtual Result<BlockRun> allocate(u64 want, u64 goal, Purpose purpose) = 0;
-  /// Gives back what nothing on the medium ever pointed to (a failed operation's blocks), or what the quarantine let go.
+  /// Gives back what nothing on the medium ever pointed to (a failed operation's blocks), or what the quarantine let
+  /// go.
   virtual void release(BlockRun run) = 0;
+};
+
+/// Blocks that an operation took. Gives them back when dropped, unless kept: an operation that fails leaves nothing
+/// taken.
+class BlockHold {
+ public:
+  explicit BlockHold(BlockSource& source, Purpose purpose = Purpose::kOrdinary) : source_(source), purpose_(purpose) {}
+  BlockHold(const BlockHold&) = delete;
+  BlockHold& operator=(const BlockHold&) = delete;
+  ~BlockHold() {
+    for (const BlockRun& run : runs_) source_.release(run);
+  }
+  /// 1 to `want` adjacent blocks. @error kNoSpace.
+  Result<BlockRun> take(u64 want, u64 goal = 0);
+  /// Whether a run that starts at `first` is held.
+  bool holds(u64 first) const;
+  /// Gives one run back early.
+  void give_back(u64 first);
+  void keep() { runs_.clear(); }
+
+ private:
+  BlockSource& source_;
+  Purpose purpose_;
+  std::vector<BlockRun> runs_;
 };
 
 }  // namespace pmfs

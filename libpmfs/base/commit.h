@@ -1,8 +1,8 @@
 // One operation made durable: the two-fence protocol, and the only place that runs it.
 //
 //   step 1  Everything that can fail has failed. New contents are written to places nothing points to, and flushed
-//           (flush(), copy()). run() writes the undo records of the live words, flushes them, this lane's header, and the
-//           header of the lane that last changed each locked inode. Fence 1.
+//           (flush(), copy()). run() writes the undo records of the live words, flushes them, this lane's header, and
+//           the header of the lane that last changed each locked inode. Fence 1.
 //   step 2  run() stores the new values in place and flushes them. Fence 2: durable and decided.
 //   step 3  run() bumps the lane's sequence. No flush (lane.h L3), no fence.
 //

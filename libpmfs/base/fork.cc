@@ -31,8 +31,8 @@ struct ForkHandlers {
     for (ForkWatch* watch = first_watch; watch != nullptr;) {
       for (const int fd : watch->fds_) ::close(fd);
       if (watch->bytes_ != 0) {
-        // MAP_FIXED over the inherited mapping: it is there, since watch and unwatch exclude forks. Should this fail (out
-        // of memory), the mapping stays, and with it the lock until the child execs or exits; nothing else can be done.
+        // MAP_FIXED over the inherited mapping: it is there, since watch and unwatch exclude forks. Should this fail
+        // (out of memory), the mapping stays, and with it the lock until the child execs or exits.
         ::mmap(watch->base_, watch->bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
       }
       ForkWatch* const next = watch->next_;
@@ -49,7 +49,8 @@ struct ForkHandlers {
 namespace {
 
 // Registered when the library is loaded: before anything can be watched.
-[[maybe_unused]] const int registered = ::pthread_atfork(ForkHandlers::prepare, ForkHandlers::parent, ForkHandlers::child);
+[[maybe_unused]] const int registered =
+    ::pthread_atfork(ForkHandlers::prepare, ForkHandlers::parent, ForkHandlers::child);
 
 }  // namespace
 

@@ -46,7 +46,8 @@ u32 Lanes::acquire() {
 
 void Lanes::release(u32 lane) {
   const u64 before = free_.fetch_or(u64{1} << lane, std::memory_order_release);
-  if (before == 0) free_.notify_one();
+  // All that wait: who is woken may find a second lane free that was released before he looked, and nobody told of it.
+  if (before == 0) free_.notify_all();
 }
 
 void Lanes::set_durable(u32 lane, u64 sequence) {
@@ -148,7 +149,8 @@ Result<LaneVerdict> recover_lane(Persist& persist, PoolOff area, const LaneKey& 
   for (u32 i = 0; i < set.count; ++i) {
     const u64 off = set.words[i].off;
     if (off % 8 != 0 || !valid(off))
-      return Error{Errc::kCorrupt, "an undo record names a place outside the file system", to_u64(memory.off_of(&head))};
+      return Error{Errc::kCorrupt, "an undo record names a place outside the file system",
+                   to_u64(memory.off_of(&head))};
     in_place[i] = reinterpret_cast<const Le64*>(memory.at(PoolOff{off}))->get();
   }
   const bool committed = checksum64(in_place.data(), set.count * sizeof(u64)) == set.new_hash;

@@ -54,7 +54,8 @@ class Lanes {
 
   /// Whether the bump that ended `mark`'s commit is durable: recovery can no longer undo that commit.
   bool retired(const ChangeMark& mark) const { return mark.none() || durable_sequence(mark.lane) > mark.sequence; }
-  /// Flushes the header of mark's lane unless retired. Returns what to pass to set_durable() after the next fence, or 0.
+  /// Flushes a lane's header, unless its present sequence is known to be durable. Returns what to pass to set_durable()
+  /// after the next fence, or 0.
   u64 flush_header(u32 lane, Order why);
 
   /// Makes every commit that has returned retired: flushes all headers, one fence.

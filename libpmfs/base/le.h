@@ -1,4 +1,5 @@
-// Little-endian integers as they lie on the medium. No conversions by accident: get() and, where it is not yet live, set().
+// Little-endian integers as they lie on the medium. No conversions by accident: get() and, where it is not yet live,
+// set().
 #pragma once
 
 #include <bit>

@@ -155,7 +155,8 @@ SimHook* sim_find(const void* base) {
 }
 #endif
 
-// --- Pages to be synced, for file-backed pools -------------------------------------------------------------------------
+// --- Pages to be synced, for file-backed pools
+// -------------------------------------------------------------------------
 
 namespace {
 
@@ -216,7 +217,8 @@ void Persist::write_back_all() {
   if (::msync(memory_.base, memory_.size_bytes, MS_SYNC) != 0) failed_.store(true, std::memory_order_relaxed);
 }
 
-// --- The door ----------------------------------------------------------------------------------------------------------
+// --- The door
+// ----------------------------------------------------------------------------------------------------------
 
 void Persist::copy(void* to, const void* from, std::size_t bytes, Order why) {
   if (bytes == 0) return;

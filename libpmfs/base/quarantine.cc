@@ -33,15 +33,16 @@ void Quarantine::collect() {
     blocks_.fetch_sub(count, std::memory_order_relaxed);
     slots_.fetch_sub(freed.slots.size(), std::memory_order_relaxed);
     size_.fetch_sub(1, std::memory_order_relaxed);
+    released_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
 bool Quarantine::drain() {
   if (size() == 0) return false;
+  const u64 before = released();
   lanes_.retire_all(Order::kDrainHeader, Order::kDrainFence);
-  const u64 before = size();
   collect();
-  return size() < before;
+  return released() != before;
 }
 
 }  // namespace pmfs

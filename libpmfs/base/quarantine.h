@@ -37,8 +37,11 @@ class Quarantine {
   void add(Freed freed);
   /// Releases what is retired already. No flush, no fence.
   void collect();
-  /// Makes everything here retired, at the cost of one fence, and releases it. Returns whether anything was.
+  /// Makes everything here retired, at the cost of one fence, and releases it. Costs nothing if nothing waits.
+  /// @return whether anything was released meanwhile.
   bool drain();
+  /// How many freed sets were ever released: whoever found no space looks whether this has grown.
+  u64 released() const { return released_.load(std::memory_order_relaxed); }
   /// Blocks waiting here: they count as free, one fence yields them.
   u64 blocks() const { return blocks_.load(std::memory_order_relaxed); }
   u64 slots() const { return slots_.load(std::memory_order_relaxed); }
@@ -54,6 +57,7 @@ class Quarantine {
   std::atomic<u64> blocks_{0};
   std::atomic<u64> slots_{0};
   std::atomic<u64> size_{0};
+  std::atomic<u64> released_{0};
 };
 
 }  // namespace pmfs

@@ -2,8 +2,8 @@
 // library copy that tests link); in the shipped library every function here is empty and inline.
 //
 // A hook is registered for a range of memory and hears of each store, flush and fence in it. It may also switch a rule
-// of the protocol off (to show that the rule's counterexample then fails), leave out a flush or fence, and stop a thread
-// at a named point.
+// of the protocol off (to show that the rule's counterexample then fails), leave out a flush or fence, and stop a
+// thread at a named point.
 #pragma once
 
 #include "base/memory.h"

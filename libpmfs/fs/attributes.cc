@@ -34,8 +34,10 @@ Attributes attributes_of(const InodeRef& ref) {
 void touch_inode(Volume& volume, Commit& commit, const InodeRef& ref) {
   commit.touch(ref->last);
   if (ref->atime_ns.load(std::memory_order_relaxed) == 0 || !volume.lanes.retired(ref->atime_logged)) return;
-  // Without a record: no record that recovery could still use holds this word (R3), and an older value would do no harm.
+  // Without a record: no record that recovery could still use holds this word (R3), and an older value would do no
+  // harm.
   volume.persist.store(ref.media().atime_ns, static_cast<u64>(ref->atime_ns.exchange(0)));
+  ref->times_lazy = true;  // until the commit's fence 2 has taken the line along, or, if it never runs, until fsync
 }
 
 u32 without_set_id(u32 mode, const Credentials& who) {
@@ -86,8 +88,8 @@ u32 new_mode(const media::Inode& inode, const SetAttributes& change, const Crede
 
 }  // namespace
 
-Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const SetAttributes& change, const Credentials& who,
-                                  bool through_handle) {
+Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const SetAttributes& change,
+                                  const Credentials& who, bool through_handle) {
   std::unique_lock lock(ref->lock);
   PMFS_TRY(check_alive(volume, ref));
   media::Inode& inode = ref.media();
@@ -136,7 +138,15 @@ Result<void> sync_inode(Volume& volume, const InodeRef& ref) {
   PMFS_TRY(check_alive(volume, ref));
   Persist& persist = volume.persist;
   if (volume.options.read_only) return {};
-  if (ref->atime_ns.load() != 0 && volume.lanes.retired(ref->atime_logged)) {
+  if (ref->atime_ns.load() != 0) {
+    if (!volume.lanes.retired(ref->atime_logged)) {
+      // The word was logged by a utimens whose bump may not be durable: recovery could undo that together with this
+      // store (R3). The one case in which fsync costs two fences.
+      const u32 lane = ref->atime_logged.lane;
+      const u64 read = volume.lanes.flush_header(lane, Order::kRetireHeader);
+      persist.fence(Order::kRetireFence);
+      if (read != 0) volume.lanes.set_durable(lane, read);
+    }
     persist.store(ref.media().atime_ns, static_cast<u64>(ref->atime_ns.exchange(0)));
     ref->times_lazy = true;
   }

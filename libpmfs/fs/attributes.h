@@ -10,8 +10,8 @@ Attributes attributes_of(const InodeRef& ref);
 
 /// Filesystem::set_attributes for an inode. @error see there.
 /// @param through_handle  size: write access was checked when the file was opened.
-Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const SetAttributes& change, const Credentials& who,
-                                  bool through_handle = false);
+Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const SetAttributes& change,
+                                  const Credentials& who, bool through_handle = false);
 
 /// Names an inode whose words a commit changes. A waiting access time is stored along: its line is flushed anyway.
 /// REQUIRES: the exclusive lock.

@@ -98,7 +98,8 @@ BlockRun BlockAlloc::take(Group& group, u64 want, u64 goal, bool whole) {
       longest = std::max(longest, end - at);
       u32 start = at;
       if (most >= kHugeBlocks) {  // align to 2 MiB of the pool if the run still is long enough
-        const auto aligned = static_cast<u32>((group.first + at + kHugeBlocks - 1) / kHugeBlocks * kHugeBlocks - group.first);
+        const auto aligned =
+            static_cast<u32>((group.first + at + kHugeBlocks - 1) / kHugeBlocks * kHugeBlocks - group.first);
         if (aligned < end && end - aligned >= most) start = aligned;
       }
       const u32 len = std::min(end - start, most);
@@ -147,12 +148,18 @@ Result<BlockRun> BlockAlloc::allocate(u64 want, u64 goal, Purpose purpose) {
 void BlockAlloc::release(BlockRun run) {
   while (run.count > 0) {
     Group* group = group_of(run.first);
-    PMFS_ASSERT(group != nullptr);
+    if (group == nullptr) {
+      damaged_.store(true, std::memory_order_relaxed);
+      return;
+    }
     const auto from = static_cast<u32>(run.first - group->first);
     const auto n = static_cast<u32>(std::min<u64>(run.count, group->count - from));
     {
       std::lock_guard lock(group->mutex);
-      PMFS_ASSERT(next_free(*group, from) >= from + n);  // all of it is used: nothing is freed twice
+      if (next_free(*group, from) < from + n) {  // the pool had given it two owners
+        damaged_.store(true, std::memory_order_relaxed);
+        return;
+      }
       set_bits(*group, from, n, false);
       group->free += n;
       group->low_word = std::min(group->low_word, from / 64);
@@ -223,26 +230,6 @@ BlockRun BlockAlloc::find_free(u64 count) const {
     }
   }
   return {};
-}
-
-Result<BlockRun> BlockHold::take(u64 want, u64 goal) {
-  auto run = source_.allocate(want, goal, purpose_);
-  if (run.ok()) runs_.push_back(*run);
-  return run;
-}
-
-bool BlockHold::holds(u64 first) const {
-  return std::any_of(runs_.begin(), runs_.end(), [&](const BlockRun& run) { return run.first == first; });
-}
-
-void BlockHold::give_back(u64 first) {
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    if (runs_[i].first != first) continue;
-    source_.release(runs_[i]);
-    runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(i));
-    return;
-  }
-  PMFS_ASSERT(false);
 }
 
 }  // namespace pmfs

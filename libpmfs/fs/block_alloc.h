@@ -1,5 +1,5 @@
-// Which blocks are free: in DRAM only. What is in use follows from what is reachable, so an allocation stores nothing in
-// the pool, and a crash leaks nothing.
+// Which blocks are free: in DRAM only. What is in use follows from what is reachable, so an allocation stores nothing
+// in the pool, and a crash leaks nothing.
 //
 //   A1  A block is used, or free, or in the quarantine (then it counts as used here).
 //   A2  Ordinary requests leave the reserve alone; operations that free space may use it.
@@ -28,6 +28,9 @@ class BlockAlloc final : public BlockSource {
   bool mark_used(BlockRun run);
   bool is_used(u64 block) const;
 
+  /// Whether a block was given back that was free already, or none of ours: the pool gives it two owners. Set for ever.
+  bool damaged() const { return damaged_.load(std::memory_order_relaxed); }
+
   u64 total() const { return total_; }
   u64 free_blocks() const { return free_.load(std::memory_order_relaxed); }
   u64 reserve() const { return reserve_; }
@@ -45,9 +48,9 @@ class BlockAlloc final : public BlockSource {
     u64 first = 0;
     u32 count = 0;
     u32 free = 0;
-    u32 low_word = 0;             // no block before this word's is free
-    u32 longest = ~u32{0};        // no free run is longer
-    std::vector<u64> used;        // bits behind `count` are set
+    u32 low_word = 0;       // no block before this word's is free
+    u32 longest = ~u32{0};  // no free run is longer
+    std::vector<u64> used;  // bits behind `count` are set
   };
   static constexpr u32 kGroupBlocks = 32768;
 
@@ -61,29 +64,7 @@ class BlockAlloc final : public BlockSource {
   u64 total_ = 0;
   u64 reserve_ = 0;
   std::atomic<u64> free_{0};
-};
-
-/// Blocks that an operation took. Gives them back when dropped, unless kept: an operation that fails leaves nothing taken.
-class BlockHold {
- public:
-  explicit BlockHold(BlockSource& source, Purpose purpose = Purpose::kOrdinary) : source_(source), purpose_(purpose) {}
-  BlockHold(const BlockHold&) = delete;
-  BlockHold& operator=(const BlockHold&) = delete;
-  ~BlockHold() {
-    for (const BlockRun& run : runs_) source_.release(run);
-  }
-  /// 1 to `want` adjacent blocks. @error kNoSpace.
-  Result<BlockRun> take(u64 want, u64 goal = 0);
-  /// Whether a run that starts at `first` is held.
-  bool holds(u64 first) const;
-  /// Gives one run back early.
-  void give_back(u64 first);
-  void keep() { runs_.clear(); }
-
- private:
-  BlockSource& source_;
-  Purpose purpose_;
-  std::vector<BlockRun> runs_;
+  std::atomic<bool> damaged_{false};
 };
 
 }  // namespace pmfs

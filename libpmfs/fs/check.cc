@@ -1,6 +1,7 @@
 // Examining a whole file system, read-only: what must hold between its structures, beyond what opening already refused.
 //
-//   K1  Every live inode but the root is reached by exactly as many names as its link count says; a directory by one, from
+//   K1  Every live inode but the root is reached by exactly as many names as its link count says; a directory by one,
+//   from
 //       the directory that its parent word names.
 //   K2  A directory's entry count, subdirectory count, leaves, keys and fingerprints agree.
 //   K3  No block has two owners; each map is in order, inside the regions, and as long as its inode says.
@@ -32,7 +33,9 @@ class Checker {
   };
 
   void add(std::string code, std::string text, u64 media_off, InodeNo ino);
-  void add(std::string code, const Error& error, InodeNo ino) { add(std::move(code), error.what, error.media_off, ino); }
+  void add(std::string code, const Error& error, InodeNo ino) {
+    add(std::move(code), error.what, error.media_off, ino);
+  }
   void own(BlockRun run, InodeNo ino, const char* what);
   void own_structures();
   void check_map(InodeNo ino, u64 root, u64& blocks, u64& end);
@@ -78,8 +81,10 @@ void Checker::own_structures() {
   u64 end = 0;
   check_map(kNoInode, sb.inode_map_root.get(), blocks, end);
   if (end * media::kInodesPerBlock != sb.inode_slots.get())
-    add("inode-file-length", "the inode file maps " + std::to_string(end) + " blocks, but has " +
-                                 std::to_string(sb.inode_slots.get()) + " inodes", off_of(&sb), kNoInode);
+    add("inode-file-length",
+        "the inode file maps " + std::to_string(end) + " blocks, but has " + std::to_string(sb.inode_slots.get()) +
+            " inodes",
+        off_of(&sb), kNoInode);
 }
 
 void Checker::check_node(u64 block, u32 level, InodeNo ino) {
@@ -122,11 +127,18 @@ void Checker::check_directory(const InodeRef& dir) {
   const media::Inode& inode = dir.media();
   u64 entries = 0;
   std::set<u64> keys;
-  const auto result = each_entry(volume_, dir, [&](const htree::Entry& entry, u64 block, u64 logical) -> Result<void> {
+  const auto leaf_in = [&](u64 block) -> const media::Leaf& {
+    return *reinterpret_cast<const media::Leaf*>(volume_.persist.memory().at(block_off(block)));
+  };
+  (void)volume_.maps.each(inode.map_root.get(), 0, kMapEnd, [&](const Extent& e) -> Result<void> {
+    for (u64 block = e.block; block < e.block + e.count; ++block)
+      if (leaf_in(block).checksum.get() != htree::header_checksum(leaf_in(block), volume_.hash_name.seed))
+        add("leaf-checksum", "a leaf's header is damaged", to_u64(block_off(block)), dir.ino());
+    return {};
+  });
+  const auto result = each_entry(volume_, dir, [&](const htree::Entry& entry, u64 block, u64) -> Result<void> {
     const u64 off = to_u64(block_off(block));
-    const auto& leaf = *reinterpret_cast<const media::Leaf*>(volume_.persist.memory().at(block_off(block)));
-    if (leaf.checksum.get() != htree::header_checksum(leaf, volume_.hash_name.seed) && leaf.logical.get() == logical)
-      add("leaf-checksum", "a leaf's header is damaged", off, dir.ino());
+    const media::Leaf& leaf = leaf_in(block);
     entries += 1;
     report_.entries += 1;
     const htree::NameHash hash = volume_.hash_name(entry.name);
@@ -158,8 +170,9 @@ void Checker::check_directory(const InodeRef& dir) {
   });
   if (!result.ok()) add("directory-damaged", result.error(), dir.ino());
   if (result.ok() && entries != inode.entry_count.get())
-    add("entry-count", "a directory has " + std::to_string(entries) + " names and counts " +
-                           std::to_string(inode.entry_count.get()), off_of(&inode), dir.ino());
+    add("entry-count",
+        "a directory has " + std::to_string(entries) + " names and counts " + std::to_string(inode.entry_count.get()),
+        off_of(&inode), dir.ino());
 }
 
 void Checker::check_file(const InodeRef& file, u64 blocks, u64 end) {
@@ -167,8 +180,10 @@ void Checker::check_file(const InodeRef& file, u64 blocks, u64 end) {
   const FileType type = type_of(inode);
   const u64 size = inode.size_bytes.get();
   if (blocks != inode.blocks.get())
-    add("block-count", "inode " + number(file.ino()) + " has " + std::to_string(blocks) + " blocks and counts " +
-                           std::to_string(inode.blocks.get()), off_of(&inode), file.ino());
+    add("block-count",
+        "inode " + number(file.ino()) + " has " + std::to_string(blocks) + " blocks and counts " +
+            std::to_string(inode.blocks.get()),
+        off_of(&inode), file.ino());
   if (type == FileType::kDirectory && size != end * kBlockBytes)
     add("directory-size", "a directory's size is not that of its blocks", off_of(&inode), file.ino());
   if (type == FileType::kRegular && (size > kMaxFileBytes || end > (size + kBlockBytes - 1) / kBlockBytes))
@@ -215,13 +230,17 @@ void Checker::check_names() {
     if (type_of(inode) != FileType::kDirectory) {
       if (known.names == 0) add("unreachable", "inode " + number(ino) + " has no name", off, ino);
       if (known.names != 0 && known.names != links_of(inode))
-        add("link-count", "inode " + number(ino) + " has " + std::to_string(known.names) + " names and counts " +
-                              std::to_string(links_of(inode)), off, ino);
+        add("link-count",
+            "inode " + number(ino) + " has " + std::to_string(known.names) + " names and counts " +
+                std::to_string(links_of(inode)),
+            off, ino);
       continue;
     }
     if (links_of(inode) != 2 + known.subdirectories)
-      add("link-count", "directory " + number(ino) + " has " + std::to_string(known.subdirectories) +
-                            " subdirectories and counts " + std::to_string(links_of(inode)) + " links", off, ino);
+      add("link-count",
+          "directory " + number(ino) + " has " + std::to_string(known.subdirectories) + " subdirectories and counts " +
+              std::to_string(links_of(inode)) + " links",
+          off, ino);
     const bool root = ino == kRootIno;
     if (known.names != (root ? 0u : 1u))
       add(known.names == 0 ? "unreachable" : "directory-names",
@@ -253,15 +272,18 @@ void Checker::check_space() {
   }
   // Blocks of files without names that are still held are used, though nothing on the medium leads to them.
   for (const InodeRef& ref : volume_.inodes.all()) {
-    if (ref->dead || media::low_half(ref.media().state_gen.get()) == media::kSlotLive || !volume_.inodes.held(*ref)) continue;
-    for (const BlockRun& run : volume_.maps.all_blocks(ref.media().map_root.get())) leaked -= std::min(leaked, run.count);
+    if (ref->dead || media::low_half(ref.media().state_gen.get()) == media::kSlotLive || !volume_.inodes.held(*ref))
+      continue;
+    for (const BlockRun& run : volume_.maps.all_blocks(ref.media().map_root.get()))
+      leaked -= std::min(leaked, run.count);
   }
   const u64 waiting = volume_.quarantine.blocks();
   if (missing != 0)
     add("space-used-but-free", std::to_string(missing) + " blocks are in use and counted as free", 0, kNoInode);
   if (leaked != waiting)
-    add("space-leaked", std::to_string(leaked) + " blocks are out of reach, " + std::to_string(waiting) +
-                            " of them wait to be reused", 0, kNoInode);
+    add("space-leaked",
+        std::to_string(leaked) + " blocks are out of reach, " + std::to_string(waiting) + " of them wait to be reused",
+        0, kNoInode);
   report_.blocks_free = volume_.blocks.free_blocks() + waiting;
   report_.blocks_used = volume_.blocks.total() - report_.blocks_free;
 }

@@ -62,7 +62,8 @@ Result<void> each_entry(const Volume& volume, const InodeRef& dir,
   });
 }
 
-// --- Changing ----------------------------------------------------------------------------------------------------------
+// --- Changing
+// ----------------------------------------------------------------------------------------------------------
 
 DirectoryEdit::DirectoryEdit(Volume& volume, const InodeRef& dir, Commit& commit, BlockHold& hold, i64 now)
     : volume_(volume), dir_(dir), commit_(commit), hold_(hold), hint_(dir->hint_logical) {
@@ -83,8 +84,8 @@ u64 DirectoryEdit::reserved_slots(u64 block) const {
 
 Result<void> DirectoryEdit::insert(std::string_view name, InodeNo ino, FileType type) {
   const htree::NameHash hash = volume_.hash_name(name);
-  // One pass: the ordinals in use for this hash, and where the entry could go. The first leaf with room wins, the hinted
-  // one before all others.
+  // One pass: the ordinals in use for this hash, and where the entry could go. The first leaf with room wins, the
+  // hinted one before all others.
   struct Room {
     u64 block, logical;
     htree::Place place;
@@ -103,7 +104,8 @@ Result<void> DirectoryEdit::insert(std::string_view name, InodeNo ino, FileType 
     if (room.has_value() && logical != hint_) return true;
     if (const auto place = htree::find_room(at, name.size(), reserved_slots(block)); place.has_value())
       room = Room{block, logical, *place};
-    else if (!rewrite.has_value() && block != removed_block_ && htree::fits_compacted(at, name.size()))
+    else if (!rewrite.has_value() && block != removed_block_ &&
+             htree::fits_compacted(at, name.size(), reserved_slots(block)))
       rewrite = Room{block, logical, {}};
     return true;
   }));
@@ -111,7 +113,7 @@ Result<void> DirectoryEdit::insert(std::string_view name, InodeNo ino, FileType 
   std::sort(ordinals.begin(), ordinals.end());
   u32 ordinal = 0;
   for (const u32 taken : ordinals) ordinal += taken == ordinal;
-  if (ordinal >= htree::kOrdinals) return Error{Errc::kNotSupported, "32,767 names with one hash in one directory", 0};
+  if (ordinal >= htree::kOrdinals) return Error{Errc::kNoSpace, "32,767 names of one hash in one directory", 0};
   const u64 key = htree::make_key(hash.hash, ordinal);
   const u64 target = htree::make_target(ino, static_cast<u8>(type), name.size());
 
@@ -123,6 +125,7 @@ Result<void> DirectoryEdit::insert(std::string_view name, InodeNo ino, FileType 
   } else if (rewrite.has_value()) {
     PMFS_TRY(put_in_fresh_leaf(&leaf(rewrite->block), rewrite->logical, name, target, key, hash));
   } else {
+    if (end >= kMapEnd) return Error{Errc::kFileTooBig, "the directory has as many blocks as a map holds", 0};
     PMFS_TRY(put_in_fresh_leaf(nullptr, end, name, target, key, hash));
   }
   Le64& count = dir_.media().entry_count;
@@ -147,8 +150,8 @@ Result<void> DirectoryEdit::put_in_fresh_leaf(const media::Leaf* from, u64 logic
   htree::add_fresh(persist, fresh, target, key, hash, name);
   htree::flush_fresh(persist, fresh);
 
-  PMFS_ASSIGN(const MapChange change,
-              volume_.maps.replace(inode.map_root.get(), logical, logical + 1, {{logical, 1, run.first, false}}, hold_));
+  PMFS_ASSIGN(const MapChange change, volume_.maps.replace(inode.map_root.get(), logical, logical + 1,
+                                                           {{logical, 1, run.first, false}}, hold_));
   commit_.set(inode.map_root, change.root);
   commit_.set(inode.blocks, inode.blocks.get() + change.added_blocks - change.freed_blocks());
   if (from == nullptr) commit_.set(inode.size_bytes, (logical + 1) * kBlockBytes);
@@ -190,7 +193,8 @@ void DirectoryEdit::after_commit(const ChangeMark& mark, Freed& freed) {
   freed.blocks.insert(freed.blocks.end(), freed_.begin(), freed_.end());
 }
 
-// --- Listing -----------------------------------------------------------------------------------------------------------
+// --- Listing
+// -----------------------------------------------------------------------------------------------------------
 
 Result<void> DirectorySnapshot::take(const Volume& volume, const InodeRef& dir) {
   keys_.clear();
@@ -207,7 +211,8 @@ Result<void> DirectorySnapshot::take(const Volume& volume, const InodeRef& dir) 
 Result<bool> DirectorySnapshot::next(const Volume& volume, const InodeRef& dir, u64 key, DirEntry& out) {
   if (at_ > keys_.size() || (at_ > 0 && keys_[at_ - 1].key > key) || (at_ < keys_.size() && keys_[at_].key <= key))
     at_ = static_cast<std::size_t>(
-        std::upper_bound(keys_.begin(), keys_.end(), key, [](u64 k, const Key& b) { return k < b.key; }) - keys_.begin());
+        std::upper_bound(keys_.begin(), keys_.end(), key, [](u64 k, const Key& b) { return k < b.key; }) -
+        keys_.begin());
   for (; at_ < keys_.size(); ++at_) {
     const Key& wanted = keys_[at_];
     PMFS_ASSIGN(const Extent e, volume.maps.find(dir.media().map_root.get(), wanted.logical));

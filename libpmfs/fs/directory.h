@@ -3,8 +3,9 @@
 // Owns nothing: works on an inode that the caller has locked, and on the caller's commit.
 //   D1  Names are found by a scan of the leaves; entries stand in no particular order among leaves.
 //   D2  An entry keeps its key while it lives, and stays in its logical block; only a rewrite of that block moves it.
-//   D3  A change here adds words to the commit and fresh contents to the medium; nothing is live before the commit runs.
-//   D4  What a change removed is not overwritten before that change is retired (R4): after_commit() notes it, room for a
+//   D3  A change here adds words to the commit and fresh contents to the medium; nothing is live before the commit
+//   runs. D4  What a change removed is not overwritten before that change is retired (R4): after_commit() notes it,
+//   room for a
 //       new entry is looked for elsewhere.
 // Thread rules: shared lock for find() and the listing, exclusive lock for a DirectoryEdit, until its after_commit().
 #pragma once
@@ -40,7 +41,7 @@ class DirectoryEdit {
   /// @param now  the time its mtime and ctime get.
   DirectoryEdit(Volume& volume, const InodeRef& dir, Commit& commit, BlockHold& hold, i64 now);
 
-  /// Adds a name that is not there. @error kNoSpace, kCorrupt, kNotSupported (32,767 names of one hash).
+  /// Adds a name that is not there. @error kNoSpace (also: 32,767 names of one hash), kFileTooBig, kCorrupt.
   Result<void> insert(std::string_view name, InodeNo ino, FileType type);
   void remove(const FoundEntry& entry);
   void retarget(const FoundEntry& entry, InodeNo ino, FileType type);

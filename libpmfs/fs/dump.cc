@@ -30,7 +30,8 @@ class Dumper {
     va_start(arguments, format);
     const int n = std::vsnprintf(text.data(), text.size(), format, arguments);
     va_end(arguments);
-    line_(std::string_view(text.data(), std::min<std::size_t>(static_cast<std::size_t>(std::max(n, 0)), text.size() - 1)));
+    line_(std::string_view(text.data(),
+                           std::min<std::size_t>(static_cast<std::size_t>(std::max(n, 0)), text.size() - 1)));
   }
 
   // Names and targets may hold any byte.
@@ -55,9 +56,9 @@ class Dumper {
 
   void superblock() {
     const media::Superblock& sb = volume_.superblock;
-    print("superblock at %llu: version %u, uuid %s, label %s, epoch %llu", ull(to_u64(volume_.persist.memory().off_of(&sb))),
-          sb.format_version.get(), uuid_text(sb).c_str(), quoted(reinterpret_cast<const char*>(sb.label)).c_str(),
-          ull(sb.epoch.get()));
+    print("superblock at %llu: version %u, uuid %s, label %s, epoch %llu",
+          ull(to_u64(volume_.persist.memory().off_of(&sb))), sb.format_version.get(), uuid_text(sb).c_str(),
+          quoted(reinterpret_cast<const char*>(sb.label)).c_str(), ull(sb.epoch.get()));
     print("features: compat %llx, ro_compat %llx, incompat %llx", ull(sb.compat.get()), ull(sb.ro_compat.get()),
           ull(sb.incompat.get()));
     for (const Region& region : volume_.regions.list())
@@ -80,7 +81,8 @@ class Dumper {
       return {};
     });
     const auto extents = volume_.maps.each(root, 0, kMapEnd, [&](const Extent& e) -> Result<void> {
-      print("  extent %llu+%llu in block %llu%s", ull(e.logical), ull(e.count), ull(e.block), e.unwritten ? ", unwritten" : "");
+      print("  extent %llu+%llu in block %llu%s", ull(e.logical), ull(e.count), ull(e.block),
+            e.unwritten ? ", unwritten" : "");
       return {};
     });
     for (const auto* result : {&nodes, &extents})
@@ -91,9 +93,11 @@ class Dumper {
     const media::Inode& inode = volume_.inodes.slot(slot);
     const u32 state = media::low_half(inode.state_gen.get());
     if (state == media::kSlotFree) return;
-    print("inode %llu: state %u, generation %llu, mode %o, links %u, uid %u, gid %u, size %llu, blocks %llu", ull(slot + 1), state,
-          ull(media::join(media::high_half(inode.state_gen.get()), media::low_half(inode.gen_high.get()))), mode_of(inode),
-          links_of(inode), uid_of(inode), gid_of(inode), ull(inode.size_bytes.get()), ull(inode.blocks.get()));
+    print("inode %llu: state %u, generation %llu, mode %o, links %u, uid %u, gid %u, size %llu, blocks %llu",
+          ull(slot + 1), state,
+          ull(media::join(media::high_half(inode.state_gen.get()), media::low_half(inode.gen_high.get()))),
+          mode_of(inode), links_of(inode), uid_of(inode), gid_of(inode), ull(inode.size_bytes.get()),
+          ull(inode.blocks.get()));
     print("  times: access %lld, change of contents %lld, change %lld, birth %lld",
           static_cast<long long>(inode.atime_ns.get()), static_cast<long long>(inode.mtime_ns.get()),
           static_cast<long long>(inode.ctime_ns.get()), static_cast<long long>(inode.birth_ns.get()));
@@ -103,8 +107,8 @@ class Dumper {
       case FileType::kDirectory: {
         print("  parent %llu, entries %llu", ull(inode.parent.get()), ull(inode.entry_count.get()));
         const auto entries = each_entry(volume_, *ref, [&](const htree::Entry& e, u64 block, u64) -> Result<void> {
-          print("  entry in block %llu slot %u: inode %llu, type %u, key %llx, name %s", ull(block), e.slot, ull(to_u64(e.ino)),
-                e.type, ull(e.key), quoted(e.name).c_str());
+          print("  entry in block %llu slot %u: inode %llu, type %u, key %llx, name %s", ull(block), e.slot,
+                ull(to_u64(e.ino)), e.type, ull(e.key), quoted(e.name).c_str());
           return {};
         });
         if (!entries.ok()) print("  DAMAGED: %s, at %llu", entries.error().what, ull(entries.error().media_off));

@@ -9,6 +9,9 @@
 
 namespace pmfs {
 
+// Three tables, a line each where it fits.
+// clang-format off
+
 int to_errno(Errc code) {
   switch (code) {
     case Errc::kNotFound: return ENOENT;
@@ -91,7 +94,8 @@ const char* describe(Errc code) {
     case Errc::kNotAPool: return "there is no libpmemobj pool in it; check the path, or make one with pmfs mkfs";
     case Errc::kOtherLayout:
       return "the pool belongs to another program (its layout is not pmfs); open it with that program";
-    case Errc::kNotFormatted: return "mkfs of this pool did not finish; run pmfs mkfs --force on it again";
+    case Errc::kNotFormatted:
+      return "mkfs of this pool did not finish; if it never held files, run pmfs mkfs --force on it again";
     case Errc::kTooNew: return "a newer version made this pool, with a feature this one lacks; use the newer version";
     case Errc::kReplicaSet:
       return "the poolset has a REPLICA section, and replicas are not supported; use a poolset without it";
@@ -109,13 +113,16 @@ const char* describe(Durability durability) {
   switch (durability) {
     case Durability::kPersistent: return "persistent memory: what a call has returned survives power loss";
     case Durability::kVolatile: return "volatile: survives a killed process, not power loss";
-    case Durability::kFileBacked: return "file-backed: survives power loss, but slow, since every change is written by msync";
+    case Durability::kFileBacked:
+      return "file-backed: survives power loss, but slow, since every change is written by msync";
     case Durability::kRelaxed:
-      return "relaxed: survives a killed process; after power loss the pool may be inconsistent; durable at fsync, sync "
-             "and close";
+      return "relaxed: survives a killed process; after power loss the pool may be inconsistent; durable at fsync, "
+             "sync and close";
     case Durability::kPrivate: return "read-only: private pages, nothing reaches the medium";
   }
   return "unknown";
 }
+
+// clang-format on
 
 }  // namespace pmfs

@@ -139,26 +139,57 @@ Result<Extent> ExtentMap::find(u64 root, u64 logical) const {
   return Extent{logical, std::max(next, logical + 1) - logical, 0, false};
 }
 
-Result<void> ExtentMap::each_below(u64 block, u32 level, u64 from, u64 to,
-                                   const std::function<Result<void>(const Extent&)>& visit) const {
-  PMFS_ASSIGN(const media::MapNode* const at, node(block, level));
-  const u32 count = at->count.get();
+// The extents of a leaf, checked: ascending, and inside the leaf's range.
+Result<std::vector<Extent>> ExtentMap::extents(const Below& at) const {
+  PMFS_ASSIGN(const media::MapNode* const leaf, node(at.block, at.level));
+  const u64 off = to_u64(block_off(at.block));
+  std::vector<Extent> list;
+  list.reserve(leaf->count.get());
+  u64 next = at.first;
+  for (u32 i = 0; i < leaf->count.get(); ++i) {
+    PMFS_ASSIGN(const Extent e, decode(leaf->entries[i], off));
+    if (e.logical < next || e.end() > at.end) return Error{Errc::kCorrupt, "a map's extents are out of order", off};
+    next = e.end();
+    list.push_back(e);
+  }
+  return list;
+}
+
+// The children of a node, checked in the same way.
+Result<std::vector<ExtentMap::Below>> ExtentMap::children(const Below& at) const {
+  PMFS_ASSIGN(const media::MapNode* const parent, node(at.block, at.level));
+  const u64 off = to_u64(block_off(at.block));
+  const u32 count = parent->count.get();
+  std::vector<Below> list;
+  list.reserve(count);
   for (u32 i = 0; i < count; ++i) {
-    const u64 start = entry_logical(at->entries[i]);
-    if (start >= to) break;
-    if (level > 0) {
-      if (i + 1 < count && entry_logical(at->entries[i + 1]) <= from) continue;
-      PMFS_TRY(each_below(at->entries[i].target.get() & kBlockMask, level - 1, from, to, visit));
-      continue;
-    }
-    PMFS_ASSIGN(const Extent e, decode(at->entries[i], to_u64(block_off(block))));
+    const u64 first = entry_logical(parent->entries[i]);
+    const u64 end = i + 1 < count ? entry_logical(parent->entries[i + 1]) : at.end;
+    if (first < at.first || first >= end || end > at.end)
+      return Error{Errc::kCorrupt, "a map's nodes are out of order", off};
+    list.push_back({parent->entries[i].target.get() & kBlockMask, at.level - 1, first, end});
+  }
+  return list;
+}
+
+Result<void> ExtentMap::each_below(const Below& at, u64 from, u64 to,
+                                   const std::function<Result<void>(const Extent&)>& visit) const {
+  if (at.level > 0) {
+    PMFS_ASSIGN(const std::vector<Below> below, children(at));
+    for (const Below& child : below)
+      if (child.first < to && child.end > from) PMFS_TRY(each_below(child, from, to, visit));
+    return {};
+  }
+  PMFS_ASSIGN(const std::vector<Extent> list, extents(at));
+  for (const Extent& e : list) {
     const Extent clipped = part(e, from, to);
     if (clipped.count != 0) PMFS_TRY(visit(clipped));
   }
   return {};
 }
 
-Result<void> ExtentMap::each(u64 root, u64 from, u64 to, const std::function<Result<void>(const Extent&)>& visit) const {
+Result<void> ExtentMap::each(u64 root, u64 from, u64 to,
+                             const std::function<Result<void>(const Extent&)>& visit) const {
   if (root == 0) return {};
   if (tag(root) == media::kMapDirect) {
     PMFS_ASSIGN(const Extent e, decode_direct(root));
@@ -167,23 +198,22 @@ Result<void> ExtentMap::each(u64 root, u64 from, u64 to, const std::function<Res
   }
   if (tag(root) != media::kMapTree || root_level(root) > kMaxLevel)
     return Error{Errc::kCorrupt, "a map root is of no known kind", 0};
-  return each_below(root_block(root), root_level(root), from, to, visit);
+  return each_below({root_block(root), root_level(root), 0, kMapEnd}, from, to, visit);
 }
 
-Result<void> ExtentMap::each_node_below(u64 block, u32 level,
-                                        const std::function<Result<void>(u64, u32)>& visit) const {
-  PMFS_ASSIGN(const media::MapNode* const at, node(block, level));
-  PMFS_TRY(visit(block, level));
-  if (level == 0) return {};
-  for (u32 i = 0; i < at->count.get(); ++i)
-    PMFS_TRY(each_node_below(at->entries[i].target.get() & kBlockMask, level - 1, visit));
+Result<void> ExtentMap::each_node_below(const Below& at, const std::function<Result<void>(u64, u32)>& visit) const {
+  PMFS_TRY(node(at.block, at.level));
+  PMFS_TRY(visit(at.block, at.level));
+  if (at.level == 0) return {};
+  PMFS_ASSIGN(const std::vector<Below> below, children(at));
+  for (const Below& child : below) PMFS_TRY(each_node_below(child, visit));
   return {};
 }
 
 Result<void> ExtentMap::each_node(u64 root, const std::function<Result<void>(u64, u32)>& visit) const {
   if (tag(root) != media::kMapTree) return {};
   if (root_level(root) > kMaxLevel) return Error{Errc::kCorrupt, "a map is too deep", 0};
-  return each_node_below(root_block(root), root_level(root), visit);
+  return each_node_below({root_block(root), root_level(root), 0, kMapEnd}, visit);
 }
 
 std::vector<BlockRun> ExtentMap::all_blocks(u64 root) const {
@@ -199,7 +229,8 @@ std::vector<BlockRun> ExtentMap::all_blocks(u64 root) const {
   return runs;
 }
 
-// --- Changing ----------------------------------------------------------------------------------------------------------
+// --- Changing
+// ----------------------------------------------------------------------------------------------------------
 
 struct ExtentMap::Edit {
   BlockHold& hold;
@@ -223,7 +254,8 @@ Result<void> ExtentMap::write_nodes(Edit& edit, u32 level, const std::vector<med
   std::size_t done = 0;
   for (std::size_t i = 0; i < nodes; ++i) {
     const std::size_t left = entries.size() - done;
-    const std::size_t n = append ? std::min<std::size_t>(left, media::kMapNodeEntries) : (left + nodes - i - 1) / (nodes - i);
+    const std::size_t n =
+        append ? std::min<std::size_t>(left, media::kMapNodeEntries) : (left + nodes - i - 1) / (nodes - i);
     PMFS_ASSIGN(const BlockRun run, edit.hold.take(1));
     media::MapNode fresh{};
     fresh.magic.set(media::kMapNodeMagic);
@@ -246,48 +278,46 @@ Result<void> ExtentMap::write_nodes(Edit& edit, u32 level, const std::vector<med
 }
 
 // Replaces one node: `out` gets the nodes of the same level that take its place, none if nothing is left below it.
-Result<void> ExtentMap::rewrite(Edit& edit, u64 block, u32 level, u64 from, u64 to, const std::vector<Extent>& put,
+Result<void> ExtentMap::rewrite(Edit& edit, const Below& at, u64 from, u64 to, const std::vector<Extent>& put,
                                 std::vector<media::MapEntry>& out) const {
-  PMFS_ASSIGN(const media::MapNode* const at, node(block, level));
-  const u64 off = to_u64(block_off(block));
-  const u32 count = at->count.get();
   std::vector<media::MapEntry> entries;
-  if (level == 0) {
-    std::vector<Extent> list;
-    for (u32 i = 0; i < count; ++i) {
-      PMFS_ASSIGN(const Extent e, decode(at->entries[i], off));
-      list.push_back(e);
-    }
+  if (at.level == 0) {
+    PMFS_ASSIGN(const std::vector<Extent> list, extents(at));
     for (const Extent& e : splice(list, from, to, put, edit.change.freed)) entries.push_back(encode(e));
   } else {
-    u32 first = 0;  // the child that `from` falls into
-    while (first + 1 < count && entry_logical(at->entries[first + 1]) <= from) ++first;
-    u32 last = first;  // the last child that starts before `to`
-    while (last + 1 < count && entry_logical(at->entries[last + 1]) < to) ++last;
-    for (u32 i = 0; i < count; ++i) {
-      const u64 child = at->entries[i].target.get() & kBlockMask;
+    PMFS_ASSIGN(const std::vector<Below> below, children(at));
+    std::size_t first = 0;  // the child that `from` falls into
+    while (first + 1 < below.size() && below[first + 1].first <= from) ++first;
+    std::size_t last = first;  // the last child that starts before `to`
+    while (last + 1 < below.size() && below[last + 1].first < to) ++last;
+    for (std::size_t i = 0; i < below.size(); ++i) {
+      const Below& child = below[i];
       if (i < first || i > last) {
-        entries.push_back(at->entries[i]);
+        media::MapEntry same;
+        same.place.set(child.first << 24);
+        same.target.set(child.block);
+        entries.push_back(same);
       } else if (i == first || i == last) {
         static const std::vector<Extent> nothing;
-        PMFS_TRY(rewrite(edit, child, level - 1, from, to, i == first ? put : nothing, entries));
+        PMFS_TRY(rewrite(edit, child, from, to, i == first ? put : nothing, entries));
       } else {  // wholly inside the range
-        PMFS_TRY(each_below(child, level - 1, 0, kMapEnd, [&](const Extent& e) -> Result<void> {
+        PMFS_TRY(each_below(child, 0, kMapEnd, [&](const Extent& e) -> Result<void> {
           edit.change.freed.push_back({e.block, e.count});
           return {};
         }));
-        PMFS_TRY(each_node_below(child, level - 1, [&](u64 gone, u32) -> Result<void> {
-          edit.change.freed.push_back({gone, 1});
+        PMFS_TRY(each_node_below(child, [&](u64 gone, u32) -> Result<void> {
+          drop_node(edit, gone);
           return {};
         }));
       }
     }
   }
-  drop_node(edit, block);  // `entries` is a copy; the block may be taken again at once
-  return write_nodes(edit, level, entries, edit.append, out);
+  drop_node(edit, at.block);  // `entries` is a copy; the block may be taken again at once
+  return write_nodes(edit, at.level, entries, edit.append, out);
 }
 
-Result<MapChange> ExtentMap::replace(u64 root, u64 from, u64 to, const std::vector<Extent>& put, BlockHold& hold) const {
+Result<MapChange> ExtentMap::replace(u64 root, u64 from, u64 to, const std::vector<Extent>& put,
+                                     BlockHold& hold) const {
   PMFS_ASSERT(from < to && to <= kMapEnd);
   Edit edit{hold, {}, false};
   for (const Extent& e : put) edit.change.added_blocks += e.count;
@@ -299,7 +329,7 @@ Result<MapChange> ExtentMap::replace(u64 root, u64 from, u64 to, const std::vect
     if (level > kMaxLevel) return Error{Errc::kCorrupt, "a map is too deep", 0};
     PMFS_ASSIGN(const Extent behind, find(root, std::min(to, kMapEnd - 1)));
     edit.append = !put.empty() && behind.hole() && behind.end() == kMapEnd;
-    PMFS_TRY(rewrite(edit, root_block(root), level, from, to, put, nodes));
+    PMFS_TRY(rewrite(edit, {root_block(root), level, 0, kMapEnd}, from, to, put, nodes));
   } else {
     std::vector<Extent> list;
     if (tag(root) == media::kMapDirect) {

@@ -1,10 +1,14 @@
 // File maps: which block holds which part of a file. A map is named by its root word: nothing, one extent in the word
 // itself, or a tree of extents.
 //
-//   M1  A tree is never changed in place. replace() writes new nodes for the path it changes, into fresh blocks, and gives
+//   M1  A tree is never changed in place. replace() writes new nodes for the path it changes, into fresh blocks, and
+//   gives
 //       the new root word; whoever called puts that word into its commit.
-//   M2  Extents are in ascending order and do not overlap; neighbours that could be one extent are one.
-//   M3  A map is input: every node is checked (place, magic, level, checksum) before it is followed; levels fall strictly.
+//   M2  Extents are in ascending order and do not overlap; neighbours in one node that could be one extent are one.
+//   M3  A map is input: every node is checked (place, magic, level, checksum) before it is followed; levels fall
+//   strictly.
+//       A walk over many nodes also checks that entries ascend and stay in the range that the node above gives them: so
+//       no node is met twice, and a walk ends.
 // Thread rules: the caller holds the inode's lock, shared to look, exclusive for replace().
 #pragma once
 
@@ -31,9 +35,10 @@ struct Extent {
 
 /// What replace() did.
 struct MapChange {
-  u64 root = 0;                  ///< the new root word
-  u64 added_blocks = 0;          ///< data blocks put in and new nodes, less nodes of an earlier replace() with this hold
-  std::vector<BlockRun> freed;   ///< data blocks taken out, and nodes no longer reached; count blocks with freed_blocks()
+  u64 root = 0;          ///< the new root word
+  u64 added_blocks = 0;  ///< data blocks put in and new nodes, less nodes of an earlier replace() with this hold
+  std::vector<BlockRun>
+      freed;  ///< data blocks taken out, and nodes no longer reached; count blocks with freed_blocks()
   u64 freed_blocks() const;
 };
 
@@ -64,8 +69,8 @@ class ExtentMap {
   /// Durability: new nodes are flushed; they ride in the caller's fence 1.
   Result<MapChange> replace(u64 root, u64 from, u64 to, const std::vector<Extent>& put, BlockHold& hold) const;
 
-  /// All blocks of a map, nodes and data, for freeing a whole file. Stops quietly at a damaged node: what it leads to is
-  /// then found again by the next rebuild.
+  /// All blocks of a map, nodes and data, for freeing a whole file. Stops quietly at a damaged node: what it leads to
+  /// is then found again by the next rebuild.
   std::vector<BlockRun> all_blocks(u64 root) const;
 
   /// The checksum a node must carry.
@@ -75,10 +80,19 @@ class ExtentMap {
   struct Edit;
   static void drop_node(Edit& edit, u64 block);
   Result<const media::MapNode*> node(u64 block, u32 level) const;
-  Result<void> each_below(u64 block, u32 level, u64 from, u64 to,
+  // A node on the way down: its block and level, and the logical blocks that its entries may speak of.
+  struct Below {
+    u64 block;
+    u32 level;
+    u64 first;
+    u64 end;
+  };
+  Result<std::vector<Below>> children(const Below& at) const;
+  Result<std::vector<Extent>> extents(const Below& at) const;
+  Result<void> each_below(const Below& at, u64 from, u64 to,
                           const std::function<Result<void>(const Extent&)>& visit) const;
-  Result<void> each_node_below(u64 block, u32 level, const std::function<Result<void>(u64, u32)>& visit) const;
-  Result<void> rewrite(Edit& edit, u64 block, u32 level, u64 from, u64 to, const std::vector<Extent>& put,
+  Result<void> each_node_below(const Below& at, const std::function<Result<void>(u64, u32)>& visit) const;
+  Result<void> rewrite(Edit& edit, const Below& at, u64 from, u64 to, const std::vector<Extent>& put,
                        std::vector<media::MapEntry>& out) const;
   Result<void> write_nodes(Edit& edit, u32 level, const std::vector<media::MapEntry>& entries, bool append,
                            std::vector<media::MapEntry>& out) const;

@@ -61,6 +61,10 @@ struct WritePlan {
   u64 end = 0;  // first byte behind what can be written; less than asked when space runs out
 };
 
+// Whether a write that lacks blocks should fail rather than be cut short: it is then run again with what waits in the
+// quarantine (Volume::with_space).
+bool more_may_come(const Volume& volume) { return volume.quarantine.blocks() != 0; }
+
 Result<WritePlan> plan_write(Volume& volume, const InodeRef& ref, u64 off, u64 end, BlockHold& hold) {
   const u64 root = ref.media().map_root.get();
   WritePlan plan;
@@ -78,9 +82,8 @@ Result<WritePlan> plan_write(Volume& volume, const InodeRef& ref, u64 off, u64 e
     if (fresh) {
       const auto run = hold.take(std::min(e.count, kMaxExtentBlocks), goal);
       if (!run.ok()) {
-        if (run.error().code != Errc::kNoSpace) return run.error();
         plan.end = at * kBlockBytes;
-        if (plan.end <= off) return run.error();
+        if (run.error().code != Errc::kNoSpace || plan.end <= off || more_may_come(volume)) return run.error();
         break;
       }
       e = {at, run->count, run->first, false};
@@ -117,8 +120,8 @@ void store_data(Volume& volume, const WritePlan& plan, u64 off, const std::byte*
 Result<void> overwrite(Volume& volume, const InodeRef& ref, const WritePlan& plan, u64 off, const std::byte* data) {
   Persist& persist = volume.persist;
   store_data(volume, plan, off, data, 0, Order::kOverwriteData);
-  // R3: the times below are words that the inode's last change may have logged. Until its bump is durable, recovery could
-  // find that change "not in place" because of them, and undo it.
+  // R3: the times below are words that the inode's last change may have logged. Until its bump is durable, recovery
+  // could find that change "not in place" because of them, and undo it.
   u64 read = 0;
   if (!volume.lanes.retired(ref->last) && persist.rule(Rule::kRetireBeforeLazy))
     read = volume.lanes.flush_header(ref->last.lane, Order::kOverwriteHeader);
@@ -134,52 +137,23 @@ Result<void> overwrite(Volume& volume, const InodeRef& ref, const WritePlan& pla
   return {};
 }
 
-}  // namespace
-
-Result<std::size_t> read_file(Volume& volume, const InodeRef& ref, u64 off, std::span<std::byte> out,
-                              bool no_atime) {
-  std::shared_lock lock(ref->lock);
-  PMFS_TRY(check_regular(volume, ref));
-  const media::Inode& inode = ref.media();
-  const u64 size = inode.size_bytes.get();
-  if (off >= size || out.empty()) return std::size_t{0};
-  const u64 end = off + std::min<u64>(out.size(), size - off);
-  if (end > kMaxFileBytes) return Error{Errc::kCorrupt, "a file is longer than any map", 0};
-  for (u64 at = off; at < end;) {
-    PMFS_ASSIGN(const Extent e, volume.maps.find(inode.map_root.get(), at / kBlockBytes));
-    const u64 stop = std::min(end, e.end() * kBlockBytes);
-    if (e.hole() || e.unwritten)
-      std::memset(out.data() + (at - off), 0, stop - at);
-    else
-      std::memcpy(out.data() + (at - off), address(volume, e, at), stop - at);
-    at = stop;
-  }
-  if (!no_atime) note_access(volume, ref);
-  return static_cast<std::size_t>(end - off);
-}
-
-Result<std::size_t> write_file(Volume& volume, const InodeRef& ref, u64 off, std::span<const std::byte> in, bool append,
-                               const Credentials& who) {
-  std::unique_lock lock(ref->lock);
-  PMFS_TRY(check_regular(volume, ref));
+// Writes `in`, or less of it if blocks run out. REQUIRES: the exclusive lock, checks done.
+Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, std::span<const std::byte> in,
+                                 const Credentials& who) {
   media::Inode& inode = ref.media();
   const u64 size = inode.size_bytes.get();
-  if (append) off = size;
-  if (in.empty()) return std::size_t{0};
-  if (off >= kMaxFileBytes) return Error{Errc::kFileTooBig, "the offset is beyond what a map holds", 0};
-  const u64 wish = off + std::min<u64>(in.size(), kMaxFileBytes - off);
-
   BlockHold hold(volume.blocks);
-  PMFS_ASSIGN(WritePlan plan, plan_write(volume, ref, off, wish, hold));
+  PMFS_ASSIGN(WritePlan plan, plan_write(volume, ref, off, off + in.size(), hold));
   const u32 mode = without_set_id(mode_of(inode), who);
   if (!plan.any_fresh && plan.end <= size && mode == mode_of(inode)) {
     PMFS_TRY(overwrite(volume, ref, plan, off, in.data()));
     return static_cast<std::size_t>(plan.end - off);
   }
 
-  // ORDER write: data, zeroed edges and new map nodes lie where nothing points to (or behind the size), and ride in fence 1.
-  //   live words: map root, size, blocks, times, mode. Data over mapped blocks below the size is in place: it may be mixed
-  //   until the call returns.
+  // ORDER write: data, zeroed edges and new map nodes lie where nothing points to (or behind the size), and ride in
+  // fence 1.
+  //   live words: map root, size, blocks, times, mode. Data over mapped blocks below the size is in place: it may be
+  //   mixed until the call returns.
   Commit commit = volume.begin_commit();
   touch_inode(volume, commit, ref);
   const u64 size_after = std::max(size, plan.end);
@@ -214,6 +188,46 @@ Result<std::size_t> write_file(Volume& volume, const InodeRef& ref, u64 off, std
   freed.by = mark;
   volume.quarantine.add(std::move(freed));
   return static_cast<std::size_t>(plan.end - off);
+}
+
+}  // namespace
+
+Result<std::size_t> read_file(Volume& volume, const InodeRef& ref, u64 off, std::span<std::byte> out, bool no_atime) {
+  std::shared_lock lock(ref->lock);
+  PMFS_TRY(check_regular(volume, ref));
+  const media::Inode& inode = ref.media();
+  const u64 size = inode.size_bytes.get();
+  if (off >= size || out.empty()) return std::size_t{0};
+  const u64 end = off + std::min<u64>(out.size(), size - off);
+  if (end > kMaxFileBytes) return Error{Errc::kCorrupt, "a file is longer than any map", 0};
+  for (u64 at = off; at < end;) {
+    PMFS_ASSIGN(const Extent e, volume.maps.find(inode.map_root.get(), at / kBlockBytes));
+    const u64 stop = std::min(end, e.end() * kBlockBytes);
+    if (e.hole() || e.unwritten)
+      std::memset(out.data() + (at - off), 0, stop - at);
+    else
+      std::memcpy(out.data() + (at - off), address(volume, e, at), stop - at);
+    at = stop;
+  }
+  if (!no_atime) note_access(volume, ref);
+  return static_cast<std::size_t>(end - off);
+}
+
+Result<std::size_t> write_file(Volume& volume, const InodeRef& ref, u64 off, std::span<const std::byte> in, bool append,
+                               const Credentials& who) {
+  std::unique_lock lock(ref->lock);
+  PMFS_TRY(check_regular(volume, ref));
+  if (append) off = ref.media().size_bytes.get();
+  if (in.empty()) return std::size_t{0};
+  if (off >= kMaxFileBytes) return Error{Errc::kFileTooBig, "the offset is beyond what a map holds", 0};
+  in = in.first(std::min<u64>(in.size(), kMaxFileBytes - off));
+  for (;;) {
+    auto written = write_locked(volume, ref, off, in, who);
+    // Blocks for the data may have left none for the map: then less data may still fit.
+    if (written.ok() || written.error().code != Errc::kNoSpace || in.size() <= kBlockBytes || more_may_come(volume))
+      return written;
+    in = in.first(in.size() / 2);
+  }
 }
 
 Result<void> plan_size(Volume& volume, const InodeRef& ref, u64 size_bytes, Commit& commit, BlockHold& hold,

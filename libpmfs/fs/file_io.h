@@ -1,9 +1,11 @@
 // Contents of files: reading, writing, and changing their size.
 //
-//   F1  Nothing below a file's size was ever anything but written or zero: whoever raises the size, or maps a block below
+//   F1  Nothing below a file's size was ever anything but written or zero: whoever raises the size, or maps a block
+//   below
 //       it, zeroes the unwritten part before fence 1. Nobody zeroes when a size goes down.
 //   F2  A write that maps blocks or raises the size is one commit, however many blocks it takes.
-//   F3  A write inside the file, over mapped blocks, stores data in place: one fence; times follow without a record (R3).
+//   F3  A write inside the file, over mapped blocks, stores data in place: one fence; times follow without a record
+//   (R3).
 // Thread rules: readers hold the inode's shared lock, writers the exclusive one.
 // Source: POSIX.1-2017 pread(), pwrite(), ftruncate().
 #pragma once
@@ -28,6 +30,7 @@ Result<std::size_t> write_file(Volume& volume, const InodeRef& ref, u64 off, std
 /// Adds a change of size to a commit. REQUIRES: the exclusive lock; a regular file; size <= kMaxFileBytes.
 /// @param freed  gets the blocks cut off.
 /// @error kNoSpace, kCorrupt.
-Result<void> plan_size(Volume& volume, const InodeRef& ref, u64 size_bytes, Commit& commit, BlockHold& hold, Freed& freed);
+Result<void> plan_size(Volume& volume, const InodeRef& ref, u64 size_bytes, Commit& commit, BlockHold& hold,
+                       Freed& freed);
 
 }  // namespace pmfs

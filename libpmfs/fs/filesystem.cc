@@ -15,7 +15,8 @@
 
 namespace pmfs {
 
-// --- Values ------------------------------------------------------------------------------------------------------------
+// --- Values
+// ------------------------------------------------------------------------------------------------------------
 
 u32 mode_bits(FileType type) {
   switch (type) {
@@ -44,7 +45,8 @@ FileType type_of_mode(u32 mode) {
   }
 }
 
-// --- FilesystemImpl ------------------------------------------------------------------------------------------------------
+// --- FilesystemImpl
+// ------------------------------------------------------------------------------------------------------
 
 FilesystemImpl::FilesystemImpl(std::optional<Pool> pool, std::unique_ptr<Volume> volume, std::string path)
     : pool_(std::move(pool)), volume_(std::move(volume)), path_(std::move(path)), generation_(fork_generation()) {}
@@ -115,7 +117,8 @@ unsigned access_wanted(int flags) {
 
 }  // namespace
 
-// --- Opening and closing ---------------------------------------------------------------------------------------------------
+// --- Opening and closing
+// ---------------------------------------------------------------------------------------------------
 
 Filesystem::Filesystem(std::shared_ptr<FilesystemImpl> impl) : impl_(std::move(impl)) {}
 Filesystem::Filesystem(Filesystem&&) noexcept = default;
@@ -130,7 +133,12 @@ Result<void> Filesystem::format(const std::string& path, const FormatOptions& op
     parameters.label = options.label;
     parameters.regions.assign(pool.regions().begin(), pool.regions().end());
     parameters.locator_off = pool.locator_off();
-    PMFS_TRY(format_memory(pool.memory(), parameters));
+    if (auto made = format_memory(pool.memory(), parameters); !made.ok()) {
+      set_error_detail(path, made.error().what);
+      (void)pool.close();
+      if (options.size_bytes != 0) ::unlink(path.c_str());  // a file that this call made
+      return made;
+    }
     return pool.close();
   });
 }
@@ -165,7 +173,8 @@ Result<void> Filesystem::close() {
   });
 }
 
-// --- Looking -----------------------------------------------------------------------------------------------------------------
+// --- Looking
+// -----------------------------------------------------------------------------------------------------------------
 
 Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow, Ref ref) {
   return guarded([&]() -> Result<Attributes> {
@@ -174,7 +183,8 @@ Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow
       PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, follow));
       std::shared_lock lock(inode->lock);
       if (const auto alive = check_alive(*volume, inode); !alive.ok()) {
-        if (at.self || tries == kLookTries) return at.self ? alive.error() : Error{Errc::kNotFound, "it was removed", 0};
+        if (at.self || tries == kLookTries)
+          return at.self ? alive.error() : Error{Errc::kNotFound, "it was removed", 0};
         continue;  // removed between the walk and here; another file may have the name by now
       }
       if (ref == Ref::kPin) volume->inodes.add_pin(*inode);
@@ -210,7 +220,8 @@ Result<void> Filesystem::access(At at, int mode, const Credentials& who, Follow 
 Result<SpaceInfo> Filesystem::space() const {
   PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
   SpaceInfo space;
-  const u64 waiting = volume->quarantine.blocks();  // read first: released blocks are counted twice rather than not at all
+  const u64 waiting =
+      volume->quarantine.blocks();  // read first: released blocks are counted twice rather than not at all
   const u64 free = std::min(volume->blocks.free_blocks() + waiting, volume->blocks.total());
   space.block_bytes = kBlockBytes;
   space.blocks = volume->blocks.total();
@@ -247,7 +258,8 @@ PoolInfo Filesystem::info() const {
   return info;
 }
 
-// --- Changing the tree -------------------------------------------------------------------------------------------------------
+// --- Changing the tree
+// -------------------------------------------------------------------------------------------------------
 
 Result<Attributes> Filesystem::mknod(At at, u32 mode, u64 rdev, const Credentials& who, Ref ref) {
   return guarded([&]() -> Result<Attributes> {
@@ -302,7 +314,8 @@ Result<void> Filesystem::rename(At from, At to, unsigned flags, const Credential
   });
 }
 
-Result<Attributes> Filesystem::set_attributes(At at, const SetAttributes& change, const Credentials& who, Follow follow) {
+Result<Attributes> Filesystem::set_attributes(At at, const SetAttributes& change, const Credentials& who,
+                                              Follow follow) {
   return guarded([&]() -> Result<Attributes> {
     PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
     return volume->with_space([&]() -> Result<Attributes> {
@@ -312,13 +325,15 @@ Result<Attributes> Filesystem::set_attributes(At at, const SetAttributes& change
   });
 }
 
-// --- Files -------------------------------------------------------------------------------------------------------------------
+// --- Files
+// -------------------------------------------------------------------------------------------------------------------
 
 namespace {
 
 // Opens what is there. @error kNotFound, if nothing is.
 Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Credentials& who) {
-  const Follow follow = (flags & O_NOFOLLOW) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? Follow::kNo : Follow::kYes;
+  const Follow follow =
+      (flags & O_NOFOLLOW) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? Follow::kNo : Follow::kYes;
   PMFS_ASSIGN(const InodeRef inode, resolve(volume, at, who, follow));
   {
     std::shared_lock lock(inode->lock);
@@ -326,7 +341,8 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return Error{Errc::kExists, "the name is taken", 0};
     const FileType type = type_of(inode.media());
     if (type == FileType::kSymlink) return Error{Errc::kLoop, "a symbolic link, and none may be followed", 0};
-    if ((flags & O_DIRECTORY) != 0 && type != FileType::kDirectory) return Error{Errc::kNotDirectory, "not a directory", 0};
+    if ((flags & O_DIRECTORY) != 0 && type != FileType::kDirectory)
+      return Error{Errc::kNotDirectory, "not a directory", 0};
     const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
     if (type == FileType::kDirectory && (writes || (flags & O_CREAT) != 0))
       return Error{Errc::kIsDirectory, "a directory cannot be opened for writing", 0};
@@ -371,7 +387,8 @@ Result<File> Filesystem::open_file(At at, int flags, u32 mode, const Credentials
   return guarded([&]() -> Result<File> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
     if ((flags & O_TMPFILE) == O_TMPFILE) return Error{Errc::kNotSupported, "nameless files do not exist yet", 0};
-    if ((flags & O_CREAT) != 0 && (flags & O_DIRECTORY) != 0) return Error{Errc::kInvalid, "open makes no directories", 0};
+    if ((flags & O_CREAT) != 0 && (flags & O_DIRECTORY) != 0)
+      return Error{Errc::kInvalid, "open makes no directories", 0};
     PMFS_ASSIGN(const InodeNo ino, volume->with_space([&] { return open_or_create(*volume, at, flags, mode, who); }));
     return File(impl_, ino, flags, who.uid);
   });
@@ -441,11 +458,13 @@ void Filesystem::unpin_all() {
   if (auto volume = usable_volume(impl_); volume.ok()) (*volume)->inodes.drop_all_pins();
 }
 
-// --- File --------------------------------------------------------------------------------------------------------------------
+// --- File
+// --------------------------------------------------------------------------------------------------------------------
 
 File::File(std::shared_ptr<FilesystemImpl> fs, InodeNo ino, int flags, u32 uid)
     : fs_(std::move(fs)), ino_(ino), flags_(flags), uid_(uid) {}
-File::File(File&& other) noexcept : fs_(std::move(other.fs_)), ino_(other.ino_), flags_(other.flags_), uid_(other.uid_) {}
+File::File(File&& other) noexcept
+    : fs_(std::move(other.fs_)), ino_(other.ino_), flags_(other.flags_), uid_(other.uid_) {}
 File& File::operator=(File&& other) noexcept {
   if (this != &other) {
     (void)close();
@@ -522,13 +541,15 @@ Result<void> File::truncate(u64 size_bytes) const {
   });
 }
 
-// --- Dir ---------------------------------------------------------------------------------------------------------------------
+// --- Dir
+// ---------------------------------------------------------------------------------------------------------------------
 
 struct Dir::Stream {
   DirectorySnapshot snapshot;
 };
 
-Dir::Dir(std::shared_ptr<FilesystemImpl> fs, InodeNo ino) : fs_(std::move(fs)), ino_(ino), stream_(std::make_unique<Stream>()) {}
+Dir::Dir(std::shared_ptr<FilesystemImpl> fs, InodeNo ino)
+    : fs_(std::move(fs)), ino_(ino), stream_(std::make_unique<Stream>()) {}
 Dir::Dir(Dir&&) noexcept = default;
 Dir& Dir::operator=(Dir&& other) noexcept {
   if (this != &other) {

@@ -44,16 +44,16 @@ struct alignas(64) Superblock {
   Le64 checksum;          // [ 120] XXH3-64 of [0,120), seed 0
 
   // Line 2: the mount epoch, alone.
-  Le64 epoch;           // [ 128] raised at each open for writing; starts at 1
-  u8 reserved1[56];     // [ 136] zero
+  Le64 epoch;        // [ 128] raised at each open for writing; starts at 1
+  u8 reserved1[56];  // [ 136] zero
 
   // Line 3: the saved allocator map. Valid when its epoch is the superblock's and the checksums hold.
-  Le64 saved_map_off;       // [ 192] block-aligned, in blocks that the map itself calls free
-  Le64 saved_map_bytes;     // [ 200]
-  Le64 saved_map_epoch;     // [ 208]
-  Le64 saved_map_sum;       // [ 216] XXH3-64 of the map's bytes, seeded with its epoch
-  Le64 saved_locator_sum;   // [ 224] XXH3-64 of [192,224), seed 0
-  u8 reserved2[24];         // [ 232] zero
+  Le64 saved_map_off;      // [ 192] block-aligned, in blocks that the map itself calls free
+  Le64 saved_map_bytes;    // [ 200]
+  Le64 saved_map_epoch;    // [ 208]
+  Le64 saved_map_sum;      // [ 216] XXH3-64 of the map's bytes, seeded with its epoch
+  Le64 saved_locator_sum;  // [ 224] XXH3-64 of [192,224), seed 0
+  u8 reserved2[24];        // [ 232] zero
 
   // Line 4: the inode file. Changed by commits, under the inode file's lock.
   Le64 inode_map_root;  // [ 256] map root word, FORMAT.md "File maps"
@@ -95,18 +95,18 @@ struct alignas(64) Inode {
   Le64 uid_gid;     // [ 16] uid in the low half, gid in the high one
   Le64 size_bytes;  // [ 24] length of a file or of a link's target; for a directory the bytes of its blocks
   Le64 blocks;      // [ 32] blocks mapped or used by the map
-  Le64 atime_ns;    // [ 40] ns since the Unix epoch, signed, UTC. Also stored without a record: may be older after a crash
+  Le64 atime_ns;    // [ 40] ns since the Unix epoch, signed, UTC; may be older after a crash (stored without a record)
   Le64 mtime_ns;    // [ 48]
   Le64 ctime_ns;    // [ 56]
   // Line 1.
-  Le64 map_root;      // [ 64] map root word
-  Le64 parent;        // [ 72] directories: inode number of the parent (the root's is its own); otherwise 0
-  Le64 rdev_index;    // [ 80] devices: device number. Directories: root of the index, 0: none
-  Le64 birth_ns;      // [ 88]
-  Le64 xattr_ref;     // [ 96] 0: no extended attributes; always 0 in this version
-  Le64 acl_ref;       // [104] 0: no ACL; always 0 in this version
-  Le64 entry_count;   // [112] directories: names in it, "." and ".." not counted
-  Le64 gen_high;      // [120] high half of the generation: the epoch that made this inode
+  Le64 map_root;     // [ 64] map root word
+  Le64 parent;       // [ 72] directories: inode number of the parent (the root's is its own); otherwise 0
+  Le64 rdev_index;   // [ 80] devices: device number. Directories: root of the index, 0: none
+  Le64 birth_ns;     // [ 88]
+  Le64 xattr_ref;    // [ 96] 0: no extended attributes; always 0 in this version
+  Le64 acl_ref;      // [104] 0: no ACL; always 0 in this version
+  Le64 entry_count;  // [112] directories: names in it, "." and ".." not counted
+  Le64 gen_high;     // [120] high half of the generation: the epoch that made this inode
   // Lines 2 and 3.
   u8 inline_data[128];  // [128] targets of symbolic links up to 128 bytes
 };

@@ -24,8 +24,10 @@ InodeRef::~InodeRef() {
 
 NewInode::~NewInode() {
   if (!ref_) return;  // moved from, or kept
+  const bool grown = growth_.owns_lock();
+  if (grown) ref_->media = nullptr;  // its block goes back: the inode file did not grow
   ref_->lock.unlock();
-  if (!growth_.owns_lock()) table_->add_free_slot(to_u64(ref_.ino()) - 1);
+  if (!grown) table_->add_free_slot(to_u64(ref_.ino()) - 1);
 }
 
 void NewInode::keep(Freed& freed) {
@@ -34,37 +36,39 @@ void NewInode::keep(Freed& freed) {
     for (u64 i = 0; i < new_blocks_; ++i) table_->set_block(new_first_ + i, new_block_ + i);
     const u64 first_slot = new_first_ * media::kInodesPerBlock;
     table_->slots_.store(first_slot + new_blocks_ * media::kInodesPerBlock, std::memory_order_release);
-    growth_.unlock();
     for (u64 slot = first_slot + new_blocks_ * media::kInodesPerBlock - 1; slot > first_slot; --slot)
       table_->add_free_slot(slot);  // the first one is this inode's
+    growth_.unlock();
   }
   ref_->lock.unlock();
   ref_ = InodeRef();
 }
 
-InodeTable::InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps,
-                       BlockSource& blocks)
-    : persist_(persist), lanes_(lanes), superblock_(superblock), maps_(maps), blocks_(blocks) {}
+InodeTable::InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps)
+    : persist_(persist), lanes_(lanes), superblock_(superblock), maps_(maps) {}
 
 InodeTable::~InodeTable() {
   for (auto& chunk : chunks_) delete[] chunk.load();
 }
 
-// --- Slots -------------------------------------------------------------------------------------------------------------
+// --- Slots
+// -------------------------------------------------------------------------------------------------------------
 
 void InodeTable::set_block(u64 index, u64 block) {
   const u64 shifted = index + 64;
   const auto k = static_cast<u32>(std::bit_width(shifted) - 7);
   PMFS_ASSERT(k < kChunks);
   if (chunks_[k].load(std::memory_order_relaxed) == nullptr)
-    chunks_[k].store(new std::atomic<u64>[std::size_t{64} << k]{}, std::memory_order_release);
+    chunks_[k].store(
+        new std::atomic<u64>[std::size_t{64} << k] {}, std::memory_order_release);
   chunks_[k].load(std::memory_order_relaxed)[shifted - (u64{64} << k)].store(block, std::memory_order_release);
 }
 
 media::Inode& InodeTable::slot(u64 slot) const {
   const u64 shifted = slot / media::kInodesPerBlock + 64;
   const auto k = static_cast<u32>(std::bit_width(shifted) - 7);
-  const u64 block = chunks_[k].load(std::memory_order_acquire)[shifted - (u64{64} << k)].load(std::memory_order_acquire);
+  const u64 block =
+      chunks_[k].load(std::memory_order_acquire)[shifted - (u64{64} << k)].load(std::memory_order_acquire);
   auto* inodes = reinterpret_cast<media::Inode*>(persist_.memory().at(block_off(block)));
   return inodes[slot % media::kInodesPerBlock];
 }
@@ -109,7 +113,17 @@ std::optional<u64> InodeTable::pop_free_slot() {
 
 Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
   std::unique_lock<std::mutex> growth;
-  for (int tries = 0;; ++tries) {
+  // Slots that somebody still refers to from their last life. He found the inode by its name and is about to lock it:
+  // he must find it dead, not alive as another file. He is not waited for: he could be waiting for a lock of our
+  // caller's.
+  struct Busy {
+    InodeTable& table;
+    std::vector<u64> slots;
+    ~Busy() {
+      for (const u64 slot : slots) table.add_free_slot(slot);
+    }
+  } busy{*this, {}};
+  for (;;) {
     const auto slot = pop_free_slot();
     if (!slot.has_value()) {
       if (!growth.owns_lock()) {  // look again under the lock: another thread may have grown the file meanwhile
@@ -137,11 +151,8 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
       return fresh;
     }
     PMFS_ASSIGN(InodeRef ref, get(InodeNo{*slot + 1}));
-    // Somebody may still have the number from the slot's last life and be about to find it dead. He is not waited for:
-    // he could be waiting for a lock that our caller holds.
-    if (!ref->lock.try_lock()) {
-      add_free_slot(*slot);
-      if (tries > 64) return Error{Errc::kNoSpace, "every free inode is busy", 0};
+    if (!only_reference(ref) || !ref->lock.try_lock()) {
+      busy.slots.push_back(*slot);
       continue;
     }
     ref->dead = false;
@@ -184,7 +195,8 @@ Result<void> InodeTable::grow(Commit& commit, BlockHold& hold, NewInode& fresh) 
   return {};
 }
 
-// --- States ------------------------------------------------------------------------------------------------------------
+// --- States
+// ------------------------------------------------------------------------------------------------------------
 
 Result<InodeRef> InodeTable::get(InodeNo ino) {
   const u64 number = to_u64(ino);
@@ -206,6 +218,11 @@ Result<InodeRef> InodeTable::get(InodeNo ino) {
   return InodeRef(this, state.get());
 }
 
+bool InodeTable::only_reference(const InodeRef& ref) const {
+  std::lock_guard lock(shard(ref.ino()).mutex);
+  return ref->refs == 1;
+}
+
 void InodeTable::release(InodeState* state) {
   Shard& home = shard(state->ino);
   std::lock_guard lock(home.mutex);
@@ -215,12 +232,18 @@ void InodeTable::release(InodeState* state) {
 
 // Drops a few states that nobody needs. Nobody holds their locks: refs is 0.
 void InodeTable::trim(Shard& home) {
-  u32 looked = 0;
-  for (auto it = home.states.begin(); it != home.states.end() && looked < 16; ++looked) {
-    const InodeState& state = *it->second;
-    const bool needed = state.refs != 0 || state.handles != 0 || state.pins != 0 || state.unlinked || state.times_lazy ||
-                        state.atime_ns != 0 || !lanes_.retired(state.last);
-    it = needed ? std::next(it) : home.states.erase(it);
+  const std::size_t buckets = home.states.bucket_count();
+  for (u32 looked = 0; looked < 32; ++looked) {
+    const std::size_t bucket = home.trim_at++ % buckets;
+    for (auto it = home.states.begin(bucket); it != home.states.end(bucket); ++it) {
+      const InodeState& state = *it->second;
+      if (state.refs != 0 || state.handles != 0 || state.pins != 0 || state.unlinked || state.times_lazy ||
+          state.atime_ns != 0 || !lanes_.retired(state.last))
+        continue;
+      const u64 number = it->first;
+      home.states.erase(number);
+      break;  // the bucket's iterators are gone
+    }
   }
 }
 
@@ -229,6 +252,7 @@ std::vector<InodeRef> InodeTable::all() {
   for (Shard& home : shards_) {
     std::lock_guard lock(home.mutex);
     for (auto& [number, state] : home.states) {
+      if (state->media == nullptr) continue;  // of an inode file that is growing, or failed to
       state->refs += 1;
       refs.emplace_back(this, state.get());
     }
@@ -236,7 +260,8 @@ std::vector<InodeRef> InodeTable::all() {
   return refs;
 }
 
-// --- Holds -------------------------------------------------------------------------------------------------------------
+// --- Holds
+// -------------------------------------------------------------------------------------------------------------
 
 void InodeTable::add_handle(InodeState& state) {
   std::lock_guard lock(shard(state.ino).mutex);

@@ -1,14 +1,18 @@
 // Inodes in DRAM: who is locked, who holds what, which slots are free; and the growing inode file.
 //
-// What it owns: one InodeState for each inode in use by somebody now (and some that were lately), the free slots, and the
-// inode file's own lock.
+// What it owns: one InodeState for each inode in use by somebody now (and some that were lately), the free slots, and
+// the inode file's own lock.
 //   I1  An InodeState exists while anybody has an InodeRef to it, holds or pins its inode, or its last change is not
 //       retired (R3).
-//   I2  An inode whose last name is gone is free on the medium at once. Its slot and blocks stay out of reach here until
+//   I2  An inode whose last name is gone is free on the medium at once. Its slot and blocks stay out of reach here
+//   until
 //       the last hold goes; then they enter the quarantine. That stores nothing in the pool.
 //   I3  `dead` is set under the exclusive lock; whoever gets the lock afterwards answers kStale.
 //   I4  Slots of a grown inode file are handed out only after the commit that grew it.
-// LOCK order: rename mutex, inode locks in inode order, inode file lock, then the table's and the allocator's own mutexes
+//   I5  A slot is not handed out again while anybody has an InodeRef to it: he found it by its name, and must find it
+//   dead.
+// LOCK order: rename mutex, inode locks in inode order, inode file lock (a new inode's lock is only tried: nobody waits
+// for it), then the table's and the allocator's own mutexes
 // (held for a few instructions, never while another is waited for). DESIGN.md "LOCKS".
 #pragma once
 
@@ -35,11 +39,11 @@ struct InodeState {
   InodeNo ino{};
   media::Inode* media = nullptr;
   std::shared_mutex lock;
-  ChangeMark last;              // the commit that changed it last
-  bool dead = false;            // freed, and nobody holds it: only the number is left
-  bool times_lazy = false;      // times were stored without a record and not flushed
-  ChangeMark atime_logged;      // the commit that last logged the atime word
-  std::atomic<i64> atime_ns{0}; // a newer access time, not yet in the inode; 0: none. Set under the shared lock
+  ChangeMark last;               // the commit that changed it last
+  bool dead = false;             // freed, and nobody holds it: only the number is left
+  bool times_lazy = false;       // times were stored without a record and not flushed
+  ChangeMark atime_logged;       // the commit that last logged the atime word
+  std::atomic<i64> atime_ns{0};  // a newer access time, not yet in the inode; 0: none. Set under the shared lock
 
   // Directories: what the last change removed, whose bytes may not be reused until it is retired (R4), and where a new
   // entry will probably fit.
@@ -49,10 +53,10 @@ struct InodeState {
   u64 hint_logical = 0;
 
   // Guarded by the table's shard mutex.
-  u32 refs = 0;                 // InodeRefs
-  u64 handles = 0;              // open files and streams
-  u64 pins = 0;                 // look-up counts of a bridge
-  bool unlinked = false;        // free on the medium, held here
+  u32 refs = 0;           // InodeRefs
+  u64 handles = 0;        // open files and streams
+  u64 pins = 0;           // look-up counts of a bridge
+  bool unlinked = false;  // free on the medium, held here
 };
 
 /// A counted reference to an InodeState. Holds no lock.
@@ -94,14 +98,14 @@ class NewInode {
   NewInode(InodeTable& table, InodeRef ref) : table_(&table), ref_(std::move(ref)) {}
   InodeTable* table_;
   InodeRef ref_;
-  std::unique_lock<std::mutex> growth_;  // held while the inode file grows in this commit
+  std::unique_lock<std::mutex> growth_;                 // held while the inode file grows in this commit
   u64 new_first_ = 0, new_blocks_ = 0, new_block_ = 0;  // the grown part
-  std::vector<BlockRun> old_nodes_;                      // of its map
+  std::vector<BlockRun> old_nodes_;                     // of its map
 };
 
 class InodeTable {
  public:
-  InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps, BlockSource& blocks);
+  InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps);
   ~InodeTable();
 
   /// Learns the inode file's blocks. While nobody else is here. @error kCorrupt.
@@ -129,8 +133,8 @@ class InodeTable {
   void drop_all_pins();
   bool anything_held() const;
 
-  /// The last name is gone. REQUIRES: the exclusive lock, and the commit has run. If nobody holds the inode it is dead now,
-  /// and what it held goes to `freed`.
+  /// The last name is gone. REQUIRES: the exclusive lock, and the commit has run. If nobody holds the inode it is dead
+  /// now, and what it held goes to `freed`.
   void unlinked(InodeState& state, Freed& freed);
   /// Whether somebody holds it.
   bool held(const InodeState& state) const;
@@ -146,6 +150,7 @@ class InodeTable {
   struct Shard {
     mutable std::mutex mutex;
     std::unordered_map<u64, std::unique_ptr<InodeState>> states;
+    std::size_t trim_at = 0;  // the bucket where trim() goes on
   };
   static constexpr u32 kShards = 64;
   static constexpr std::size_t kStatesKept = 1024;  // per shard; more only while they are in use
@@ -153,6 +158,7 @@ class InodeTable {
 
   Shard& shard(InodeNo ino) const { return shards_[to_u64(ino) % kShards]; }
   void release(InodeState* state);
+  bool only_reference(const InodeRef& ref) const;
   void trim(Shard& shard);
   void bury(const InodeRef& ref);
   void reclaim(InodeState& state, Freed& freed);
@@ -164,7 +170,6 @@ class InodeTable {
   Lanes& lanes_;
   media::Superblock& superblock_;
   const ExtentMap& maps_;
-  BlockSource& blocks_;
   Quarantine* quarantine_ = nullptr;
   mutable std::array<Shard, kShards> shards_;
 
@@ -172,8 +177,8 @@ class InodeTable {
   std::array<std::atomic<std::atomic<u64>*>, kChunks> chunks_{};
   std::atomic<u64> slots_{0};
 
-  std::mutex grow_mutex_;      // the inode file's lock
-  ChangeMark grow_last_;       // guarded by it
+  std::mutex grow_mutex_;  // the inode file's lock
+  ChangeMark grow_last_;   // guarded by it
   struct FreeSlots {
     std::mutex mutex;
     std::vector<u64> slots;

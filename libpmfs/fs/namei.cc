@@ -106,6 +106,13 @@ Result<InodeRef> entry_inode(Volume& volume, const FoundEntry& entry) {
   return Error{Errc::kCorrupt, "an entry names no inode", to_u64(block_off(entry.block))};
 }
 
+// An entry must lead to an inode in use. REQUIRES: the inode's lock, and the directory's.
+Result<void> check_named(const Volume& volume, const InodeRef& ref) {
+  const media::Inode& inode = ref.media();
+  if (!ref->dead && media::low_half(inode.state_gen.get()) == media::kSlotLive) return {};
+  return Error{Errc::kCorrupt, "an entry names an inode that is free", to_u64(volume.persist.memory().off_of(&inode))};
+}
+
 void set_links(Commit& commit, const InodeRef& ref, int delta) {
   Le64& word = ref.media().mode_links;
   const u64 now = commit.value(word);
@@ -180,7 +187,8 @@ Result<void> check_new_node(const NewNode& node, const Credentials& who) {
     case FileType::kSymlink:
       if (node.target.empty()) return Error{Errc::kNotFound, "a symbolic link needs a target", 0};
       if (node.target.size() > kPathMax) return Error{Errc::kNameTooLong, "the target is longer than 4095 bytes", 0};
-      if (node.target.find('\0') != std::string_view::npos) return Error{Errc::kInvalid, "the target contains a zero byte", 0};
+      if (node.target.find('\0') != std::string_view::npos)
+        return Error{Errc::kInvalid, "the target contains a zero byte", 0};
       return {};
     case FileType::kCharDevice:
     case FileType::kBlockDevice:
@@ -214,7 +222,8 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
     return Error{Errc::kNotFound, "a slash follows a name that is no directory", 0};
   PMFS_TRY(check_access(dir.media(), kMayWrite, who));
 
-  // ORDER create: the inode, its entry and a grown leaf, map or inode file lie where nothing points to, and ride in fence 1.
+  // ORDER create: the inode, its entry and a grown leaf, map or inode file lie where nothing points to, and ride in
+  // fence 1.
   //   live words: the leaf's bit, the slot's state, the parent's times and counts.
   //   crash before fence 1: nothing applied. Between: undone by the records. After fence 2: the file exists.
   Commit commit = volume.begin_commit();
@@ -265,12 +274,13 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     if (type_of(inode) == FileType::kDirectory) return Error{Errc::kPermission, "directories have one name", 0};
     if (links_of(inode) == ~u32{0}) return Error{Errc::kTooManyLinks, "the link count is at its limit", 0};
 
-    // ORDER link: the entry rides in fence 1. Live words: its bit, the parent's times and count, the file's links and ctime.
+    // ORDER link: the entry rides in fence 1. Live words: its bit, the parent's times and count, the file's links and
+    // ctime.
     Commit commit = volume.begin_commit();
     BlockHold hold(volume.blocks);
     const i64 now = now_ns();
     DirectoryEdit edit(volume, dir, commit, hold, now);
-      PMFS_TRY(edit.insert(parent.name, file.ino(), type_of(inode)));
+    PMFS_TRY(edit.insert(parent.name, file.ino(), type_of(inode)));
     touch_inode(volume, commit, file);
     set_links(commit, file, +1);
     commit.set(inode.ctime_ns, static_cast<u64>(now));
@@ -307,20 +317,23 @@ Result<void> remove_name(Volume& volume, const At& at, RemoveKind kind, const Cr
     PMFS_ASSIGN(victim, entry_inode(volume, *entry));
     if (victim.ino() == dir.ino()) return Error{Errc::kCorrupt, "a directory contains itself", 0};
     if (!locks.lock(victim)) return again = true, kAgain;
+    PMFS_TRY(check_named(volume, victim));
     media::Inode& inode = victim.media();
     PMFS_TRY(check_sticky(dir.media(), inode, who));
     const bool directory = type_of(inode) == FileType::kDirectory;
-    if (kind == RemoveKind::kFile && directory) return Error{Errc::kIsDirectory, "unlink does not remove directories", 0};
+    if (kind == RemoveKind::kFile && directory)
+      return Error{Errc::kIsDirectory, "unlink does not remove directories", 0};
     if (!directory && (kind == RemoveKind::kDirectory || parent.must_be_directory))
       return Error{Errc::kNotDirectory, "not a directory", 0};
     if (directory && inode.entry_count.get() != 0) return Error{Errc::kNotEmpty, "the directory is not empty", 0};
 
-    // ORDER unlink: nothing fresh. Live words: the entry's bit, the parent's times and counts, the inode's state or links.
+    // ORDER unlink: nothing fresh. Live words: the entry's bit, the parent's times and counts, the inode's state or
+    // links.
     Commit commit = volume.begin_commit();
     BlockHold hold(volume.blocks, Purpose::kFreeing);
     const i64 now = now_ns();
     DirectoryEdit edit(volume, dir, commit, hold, now);
-      edit.remove(*entry);
+    edit.remove(*entry);
     if (directory) edit.add_links(-1);
     const bool last = take_name(volume, commit, victim, static_cast<u64>(now));
     PMFS_ASSIGN(const ChangeMark mark, commit.run());
@@ -351,14 +364,16 @@ Result<void> find_end(Volume& volume, RenameEnd& end) {
   return {};
 }
 
-// Whether `dir` is `ancestor` or lies below it. REQUIRES: the rename mutex, so no directory above `dir` moves meanwhile.
+// Whether `dir` is `ancestor` or lies below it. REQUIRES: the rename mutex, so no directory above `dir` moves
+// meanwhile.
 Result<bool> is_below(Volume& volume, const InodeRef& dir, InodeNo ancestor) {
   InodeNo at = dir.ino();
   for (u64 steps = volume.inodes.slots(); steps > 0; --steps) {
     if (at == ancestor) return true;
     if (at == kRootIno) return false;
-    PMFS_ASSIGN(const InodeRef ref, volume.inodes.get(at));
-    at = InodeNo{ref.media().parent.get()};
+    auto ref = volume.inodes.get(at);
+    if (!ref.ok()) return Error{Errc::kCorrupt, "a directory's parent cannot be", 0};
+    at = InodeNo{(*ref).media().parent.get()};
   }
   return Error{Errc::kCorrupt, "directories are each other's parents", 0};
 }
@@ -381,7 +396,8 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
   }
   if (to.is_directory() && crosses) {
     PMFS_ASSIGN(const bool below, is_below(volume, from.dir(), to.inode.ino()));
-    if (below) return Error{exchange ? Errc::kInvalid : Errc::kNotEmpty, "the new name leads to a directory above the old", 0};
+    if (below)
+      return Error{exchange ? Errc::kInvalid : Errc::kNotEmpty, "the new name leads to a directory above the old", 0};
   }
   PMFS_TRY(check_changeable(from.dir(), who));
   PMFS_TRY(check_changeable(to.dir(), who));
@@ -389,7 +405,8 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
   if (to.entry.has_value()) {
     PMFS_TRY(check_sticky(to.dir().media(), to.inode.media(), who));
     if (!exchange) {
-      if (from.is_directory() && !to.is_directory()) return Error{Errc::kNotDirectory, "the new name is no directory", 0};
+      if (from.is_directory() && !to.is_directory())
+        return Error{Errc::kNotDirectory, "the new name is no directory", 0};
       if (!from.is_directory() && to.is_directory()) return Error{Errc::kIsDirectory, "the new name is a directory", 0};
       if (to.is_directory() && to.inode.media().entry_count.get() != 0)
         return Error{Errc::kNotEmpty, "the directory at the new name is not empty", 0};
@@ -403,7 +420,8 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
 
 // REQUIRES: all locks, all checks.
 Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool exchange) {
-  // ORDER rename: a new entry rides in fence 1. Live words: the entries' bits or targets, the parents' times and counts,
+  // ORDER rename: a new entry rides in fence 1. Live words: the entries' bits or targets, the parents' times and
+  // counts,
   //   the moved inodes' ctime and parent, the victim's state or links. Both names change in the one commit.
   Commit commit = volume.begin_commit();
   BlockHold hold(volume.blocks);
@@ -453,8 +471,7 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
 }  // namespace
 
 Result<void> rename_name(Volume& volume, const At& from_at, const At& to_at, unsigned flags, const Credentials& who) {
-  if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0 ||
-      flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+  if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0 || flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
     return Error{Errc::kInvalid, "unknown rename flags", 0};
   const bool exchange = (flags & RENAME_EXCHANGE) != 0;
   PMFS_ASSIGN(const Parent from_parent, resolve_parent(volume, from_at, who));
@@ -489,6 +506,8 @@ Result<void> rename_name(Volume& volume, const At& from_at, const At& to_at, uns
     PMFS_TRY(find_end(volume, to));
     for (const RenameEnd* end : {&from, &to})
       if (end->inode && !locks.lock(end->inode)) return again = true, kAgain;
+    for (const RenameEnd* end : {&from, &to})
+      if (end->inode) PMFS_TRY(check_named(volume, end->inode));
     if (crosses && (from.is_directory() || to.is_directory()) && !moving.owns_lock()) {
       directory_moves = again = true;  // unlock all first: the mutex comes before them
       return kAgain;

@@ -12,12 +12,12 @@ namespace pmfs {
 
 /// What to make.
 struct NewNode {
-  u32 mode = 0;                 ///< S_IFMT and permission bits, before the umask
+  u32 mode = 0;  ///< S_IFMT and permission bits, before the umask
   u64 rdev = 0;
   std::string_view target = {};  ///< of a symbolic link
 };
 
-/// Makes an inode and its name. Reports the pinned or opened inode through the locks it still holds, see `hold`.
+/// Makes an inode and its name.
 /// @param hold_new  called with the new inode while it is locked, after the commit: takes pins and handles.
 Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, const Credentials& who,
                              const std::function<void(InodeState&)>& hold_new);

@@ -32,7 +32,7 @@ constexpr char kLayout[] = "pmfs";
 constexpr u64 kRootBytes = 2 * kLocatorBytes;
 constexpr u64 kLineBytes = 64;
 
-// libpmemobj's heap: chunks of 256 KiB; an allocation of n chunks has room for n chunks less its header of up to 64 bytes.
+// libpmemobj's heap: chunks of 256 KiB. An allocation of n chunks has room for n chunks less its header (64 at most).
 constexpr u64 kChunkBytes = u64{256} << 10;
 constexpr u64 kAllocHeaderBytes = 64;
 constexpr u64 kMaxChunks = (PMEMOBJ_MAX_ALLOC_SIZE + kAllocHeaderBytes) / kChunkBytes;
@@ -50,7 +50,9 @@ class CtlSetting {
   CtlSetting(const CtlSetting&) = delete;
   CtlSetting& operator=(const CtlSetting&) = delete;
   ~CtlSetting() {
+    const int err = errno;  // of the call that this was set for
     if (known_) ::pmemobj_ctl_set(nullptr, name_, &before_);
+    errno = err;
   }
   bool ok() const { return known_; }
 
@@ -65,7 +67,8 @@ Error refusal(const std::string& path, int err) {
   const std::string words = ::pmemobj_errormsg();
   const auto says = [&words](const char* what) { return words.find(what) != std::string::npos; };
   if (says("ADR failure")) {
-    set_error_detail(path, words, "; after a look at the memory modules, pmempool feature --disable SHUTDOWN_STATE opens it");
+    set_error_detail(path, words,
+                     "; after a look at the memory modules, pmempool feature --disable SHUTDOWN_STATE opens it");
     return Error{Errc::kRefused, "the memory modules report a shutdown that may have lost data"};
   }
   if (says("wrong layout")) {
@@ -123,7 +126,7 @@ std::string read_proc(const char* path) {
 }
 
 /// How many bytes from `base` on are mapped from the pool's parts without a gap. libpmemobj does not tell.
-/// Parts are recognised by inode number alone: the device number shown in /proc differs from stat's on some file systems.
+/// Parts are recognised by inode number alone: on some file systems /proc shows another device number than stat.
 u64 mapped_bytes(const void* base, const std::vector<PoolPart>& parts) {
   const auto start = reinterpret_cast<u64>(base);
   u64 end = start;
@@ -134,12 +137,14 @@ u64 mapped_bytes(const void* base, const std::vector<PoolPart>& parts) {
     u64 from = 0, to = 0, inode = 0;
     const std::string line = maps.substr(at, newline - at);
     at = newline + 1;
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*s %*x %*x:%*x %" SCNu64, &from, &to, &inode) != 3) continue;
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %*s %*x %*x:%*x %" SCNu64, &from, &to, &inode) != 3)
+      continue;
     if (from != end) {
       if (from > end) break;
       continue;
     }
-    const bool ours = std::any_of(parts.begin(), parts.end(), [inode](const PoolPart& part) { return part.inode == inode; });
+    const bool ours =
+        std::any_of(parts.begin(), parts.end(), [inode](const PoolPart& part) { return part.inode == inode; });
     if (!ours) break;
     end = to;
   }
@@ -162,7 +167,8 @@ std::vector<int> descriptors_on(const std::vector<PoolPart>& parts) {
     if (entry->d_name[0] == '.') continue;
     const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
     struct stat st;
-    if (::fstat(fd, &st) != 0) continue;
+    // By name, not fstat(fd): most of these belong to other threads, and TSan would see a race on them.
+    if (::fstatat(::dirfd(dir), entry->d_name, &st, 0) != 0) continue;
     const bool ours = std::any_of(parts.begin(), parts.end(), [&st](const PoolPart& part) {
       return part.exists && part.dev == st.st_dev && part.inode == st.st_ino;
     });
@@ -305,9 +311,9 @@ struct Pool::State {
 
 namespace {
 
-/// pmemobj_create, with libpmemobj's shutdown state (SDS) on where the medium is persistent, unless the user has it off.
-/// Elsewhere it is off: the hardware's counters cannot be read there, and what is recorded instead can only stop an open.
-/// Where they should be readable and are not (some kernels, some users), the pool is made without.
+/// pmemobj_create, with libpmemobj's shutdown state (SDS) on where the medium is persistent, unless the user has it
+/// off. Elsewhere it is off: the hardware's counters cannot be read there, and what is recorded instead can only stop
+/// an open. Where they should be readable and are not (some kernels, some users), the pool is made without.
 /// REQUIRES: under a ForkHold.
 PMEMobjpool* create_by_medium(const char* path, u64 size_bytes, u32 mode, Durability medium) {
   const bool wanted = medium == Durability::kPersistent;
@@ -426,8 +432,12 @@ Result<void> check_header(const PoolSource& source) {
       header.root_off - header.heap_off > header.heap_bytes)
     return fail(Errc::kCorrupt, "the root object lies outside the pool", "its header names no possible root object");
   PMFS_ASSIGN(const bool unfinished, has_unfinished_work(source, header));
-  if (unfinished) return fail(Errc::kNotFormatted, "mkfs did not finish", "libpmemobj has unfinished work in it");
-  return {};
+  if (!unfinished) return {};
+  // mkfs writes the locator last. Where there is one, the logs are damaged, or somebody wants them replayed.
+  PMFS_ASSIGN(const std::string locator, read_pool(source, align_up(header.root_off, kLineBytes), kLocatorBytes));
+  if (locator.find_first_not_of('\0') != std::string::npos)
+    return fail(Errc::kCorrupt, "libpmemobj's logs are damaged", "libpmemobj's logs hold work that no pmfs pool has");
+  return fail(Errc::kNotFormatted, "mkfs did not finish", "libpmemobj has unfinished work in it");
 }
 
 /// Whether this process may write the file: libpmemobj opens for writing even when nothing will be written.

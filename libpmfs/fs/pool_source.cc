@@ -23,10 +23,11 @@
 namespace pmfs {
 namespace {
 
-constexpr u64 kPoolsetMaxBytes = 1u << 20;  // 1,020 parts, the most that open, with the longest paths would be more: refused
+// 1,020 parts are the most that libpmemobj opens; with paths of 1 KiB each, that is this.
+constexpr u64 kPoolsetMaxBytes = 1u << 20;
 constexpr std::string_view kPoolsetSignature = "PMEMPOOLSET";
 
-// libpmemobj's header, major version 6: pool_hdr in the first 4 KiB, the descriptor in the next 2 KiB and a line behind it.
+// libpmemobj's header, major version 6: pool_hdr in the first 4 KiB, then the descriptor of 2 KiB and a line.
 constexpr u64 kHeaderBytes = 8192;
 constexpr u64 kWipeBytes = 4096;
 constexpr std::string_view kPoolSignature{"PMEMOBJ\0", 8};
@@ -109,7 +110,8 @@ u64 sys_number(dev_t device, const char* leaf) {
 }
 
 u64 device_align_bytes(dev_t device) {
-  const u64 align = sys_number(device, "device/align") != 0 ? sys_number(device, "device/align") : sys_number(device, "align");
+  const u64 align =
+      sys_number(device, "device/align") != 0 ? sys_number(device, "device/align") : sys_number(device, "align");
   return align != 0 ? align : u64{2} << 20;
 }
 
@@ -175,7 +177,8 @@ bool is_size_word(std::string_view word) {
   const std::size_t digits = word.find_first_not_of("0123456789");
   if (digits == 0) return false;
   if (digits == std::string_view::npos) return word.size() < 21;
-  return digits < 21 && word.find_first_not_of("KMGTPkiB", digits) == std::string_view::npos && word.size() - digits <= 3;
+  return digits < 21 && word.find_first_not_of("KMGTPkiB", digits) == std::string_view::npos &&
+         word.size() - digits <= 3;
 }
 
 Error garbled(const std::string& path, u64 line, const char* words) {
@@ -223,6 +226,25 @@ Result<void> parse_poolset(std::string_view text, PoolSource& source) {
     source.parts.push_back(std::move(part));
   }
   if (source.parts.empty()) return garbled(path, number, " is the last and no part was listed");
+  return {};
+}
+
+/// What libpmemobj would find only after create() has cleared the parts, or report as something else.
+Result<void> check_together(const PoolSource& source) {
+  for (const PoolPart& part : source.parts) {
+    if (part.is_device != source.parts[0].is_device) {
+      set_error_detail(source.path, "the poolset mixes devices and files: ", part.path);
+      return Error{Errc::kRefused, "a poolset of devices and files"};
+    }
+    const auto same = [&part](const PoolPart& other) {
+      return part.path == other.path ||
+             (part.exists && other.exists && part.dev == other.dev && part.inode == other.inode);
+    };
+    if (std::count_if(source.parts.begin(), source.parts.end(), same) > 1) {
+      set_error_detail(source.path, "the poolset lists a part twice: ", part.path);
+      return Error{Errc::kNotAPool, "a garbled poolset"};
+    }
+  }
   return {};
 }
 
@@ -409,6 +431,7 @@ Result<PoolSource> look_at(const std::string& path) {
   source.kind = PoolSource::Kind::kPoolset;
   PMFS_TRY(parse_poolset(text, source));
   for (PoolPart& each : source.parts) PMFS_TRY(look_at_part(each, true));
+  PMFS_TRY(check_together(source));
   return source;
 }
 
@@ -417,33 +440,35 @@ Result<PoolHeader> read_header(const PoolPart& part) {
   return parse_header(header.data(), header.size());
 }
 
-Result<bool> has_unfinished_work(const PoolSource& source, const PoolHeader& header) {
-  // The lanes lie in the first part, or go on in the next ones if it is small.
-  const u64 bytes = header.lanes * kLaneBytes;
-  std::string lanes;
-  u64 part_off = header.lanes_off;  // where to go on, in the part at hand, if that part reaches so far
+Result<std::string> read_pool(const PoolSource& source, u64 off, u64 bytes) {
+  std::string found;
   for (const PoolPart& part : source.parts) {
+    // `off` is here a place in this part: where to go on, or behind its end.
     const u64 part_bytes = part.size_bytes / kBlockBytes * kBlockBytes;
-    if (part_off < part_bytes) {
-      PMFS_ASSIGN(const std::string piece, read_part(part, part_off, std::min(bytes - lanes.size(), part_bytes - part_off)));
-      lanes += piece;
-      part_off = part_bytes;
+    if (off < part_bytes) {
+      PMFS_ASSIGN(const std::string piece, read_part(part, off, std::min(bytes - found.size(), part_bytes - off)));
+      found += piece;
+      off = part_bytes;
     }
-    if (lanes.size() == bytes) break;
-    part_off = part_off - part_bytes + source.later_header_bytes;
+    if (found.size() == bytes) break;
+    off = off - part_bytes + source.later_header_bytes;
   }
-  // A header is {checksum, next, capacity, ...}. A redo log counts only while its checksum is right; a finished one has a
-  // zero there, and in lanes that worked a zero capacity too. `next` leads to an extension, which libpmemobj would follow
-  // wherever it points. The undo log serves transactions, which our pools never see, so its first entry is zero.
+  return found;
+}
+
+Result<bool> has_unfinished_work(const PoolSource& source, const PoolHeader& header) {
+  PMFS_ASSIGN(const std::string lanes, read_pool(source, header.lanes_off, header.lanes * kLaneBytes));
+  // A header is {checksum, next, capacity, ...}. `next` leads to an extension, which libpmemobj would follow wherever
+  // it points. It reads entries until the first that is zero, or none if the capacity is zero, as it is once a redo log
+  // has been used and is finished; whatever else it reads there could lead it anywhere.
   for (u64 lane = 0; lane + kLaneBytes <= lanes.size(); lane += kLaneBytes) {
     for (const LaneLog& log : kLaneLogs) {
       const char* const at = lanes.data() + lane + log.at;
       const u64 capacity_bytes = word_at(at, 16);
       if (word_at(at, 0) != 0 || word_at(at, 8) != 0) return true;
-      if (capacity_bytes != 0 && capacity_bytes != log.capacity_bytes) return true;
+      if (capacity_bytes == 0) continue;
+      if (capacity_bytes != log.capacity_bytes || word_at(at, kLaneLogHeaderBytes) != 0) return true;
     }
-    const LaneLog& undo = kLaneLogs[2];
-    if (word_at(lanes.data() + lane + undo.at, kLaneLogHeaderBytes) != 0) return true;
   }
   return false;
 }
@@ -486,7 +511,7 @@ Result<void> wipe_device(const PoolPart& part) {
   const DeviceStart start{fd.get(), kWipeBytes, PROT_READ | PROT_WRITE};
   if (start.get() == nullptr) return system_error(part.path, "cannot map the device", errno);
   std::memset(start.get(), 0, kWipeBytes);
-  // Not through the persist seam, which belongs to an open pool: CLFLUSH exists on every x86-64 CPU, and speed is no matter.
+  // Not through the persist seam, which belongs to an open pool. CLFLUSH exists on every x86-64 CPU.
   for (u64 at = 0; at < kWipeBytes; at += 64) _mm_clflush(start.get() + at);
   _mm_sfence();
   return {};

@@ -1,6 +1,6 @@
 // What stands at a pool's path: a file, a device, a poolset of several, or nothing that can be a pool. It is found out
-// before libpmemobj sees the path, because libpmemobj dies of SIGBUS on an empty file, waits for ever on some node types,
-// and reports most mistakes as "invalid argument".
+// before libpmemobj sees the path, because libpmemobj dies of SIGBUS on an empty file, waits for ever on some node
+// types, and reports most mistakes as "invalid argument".
 //   S1  Everything read here is hostile input: sizes and lines are bounded, a garbled poolset is a typed error.
 //   S2  Looking changes nothing and takes no lock that could turn another process away, except where it says so.
 //   S3  Nothing here is remembered. Between looking and opening the path may change; then libpmemobj's own error is the
@@ -64,6 +64,10 @@ struct PoolHeader {
 /// @error  kPoolDenied, kIo, kPoolMissing, kRefused (a device that cannot be mapped).
 Result<PoolHeader> read_header(const PoolPart& part);
 
+/// Bytes of the pool as a whole, `off` counted from its start; fewer if it ends before.
+/// @error  as read_header().
+Result<std::string> read_pool(const PoolSource& source, u64 off, u64 bytes);
+
 /// Whether some lane of libpmemobj's has something to replay or to undo, which it would do at the next open, trusting
 /// what is stored there. In a pool that Pool::create() has finished, none ever has.
 /// REQUIRES: `header` is that of the first part, and plausible.
@@ -78,9 +82,9 @@ bool is_locked(const PoolPart& part);
 /// How stores to the whole pool reach the medium: what its weakest part offers, in the order kVolatile, kFileBacked,
 /// kPersistent. Never kRelaxed or kPrivate.
 ///
-/// A device: kPersistent. A file on tmpfs or ramfs: kVolatile. Otherwise PMEM_IS_PMEM_FORCE=1 in the environment makes it
-/// kVolatile; PMEM_IS_PMEM_FORCE=0 changes nothing, since it only tells libpmemobj to use msync and our own flushes are
-/// the CPU's. Then: a file that can be mapped with MAP_SYNC is kPersistent (fsdax), any other kFileBacked.
+/// A device: kPersistent. A file on tmpfs or ramfs: kVolatile. Otherwise PMEM_IS_PMEM_FORCE=1 in the environment makes
+/// it kVolatile; PMEM_IS_PMEM_FORCE=0 changes nothing, since it only tells libpmemobj to use msync and our own flushes
+/// are the CPU's. Then: a file that can be mapped with MAP_SYNC is kPersistent (fsdax), any other kFileBacked.
 /// pmem_is_pmem() is not asked: for libpmemobj's mappings it answers 0 also on persistent memory.
 /// @error  kPoolDenied, kPoolMissing, kIo.
 Result<Durability> durability_of(const PoolSource& source);

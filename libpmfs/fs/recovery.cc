@@ -4,8 +4,8 @@
 //   V1  Superblock and regions are checked before anything they lead to is followed.
 //   V2  Every lane is recovered under the old epoch; one fence makes that durable.
 //   V3  Then the epoch is raised and fenced: all records of the past are void. A crash before that repeats V2.
-//   V4  Only then the allocator is filled: from the saved map if it names the old epoch, otherwise from what is reachable.
-//   V5  Nothing is allocated before V4 is complete.
+//   V4  Only then the allocator is filled: from the saved map if it names the old epoch, otherwise from what is
+//   reachable. V5  Nothing is allocated before V4 is complete.
 #include <cstring>
 
 #include "base/checksum.h"
@@ -16,8 +16,8 @@ namespace pmfs {
 namespace {
 
 u64 saved_locator_checksum(const media::Superblock& superblock) {
-  return checksum64(&superblock.saved_map_off, offsetof(media::Superblock, saved_locator_sum) -
-                                                   offsetof(media::Superblock, saved_map_off));
+  return checksum64(&superblock.saved_map_off,
+                    offsetof(media::Superblock, saved_locator_sum) - offsetof(media::Superblock, saved_map_off));
 }
 
 // The saved map, if there is a valid one of this epoch.
@@ -59,6 +59,8 @@ Result<void> use_own_structures(Volume& volume) {
 Result<void> scan_inodes(Volume& volume, bool blocks_too) {
   for (u64 slot = volume.inodes.slots(); slot-- > 0;) {
     const media::Inode& inode = volume.inodes.slot(slot);
+    if (slot == 0 && media::low_half(inode.state_gen.get()) != media::kSlotLive)
+      return Error{Errc::kCorrupt, "the root directory is missing", to_u64(volume.persist.memory().off_of(&inode))};
     switch (media::low_half(inode.state_gen.get())) {
       case media::kSlotFree: volume.inodes.add_free_slot(slot); break;
       case media::kSlotLive:
@@ -85,7 +87,7 @@ Volume::Volume(Memory memory, media::Superblock& sb, Regions region_list, LaneKe
                    for (const BlockRun& run : freed.blocks) blocks.release(run);
                    for (const u64 slot : freed.slots) inodes.add_free_slot(slot);
                  }),
-      inodes(persist, lanes, sb, maps, blocks),
+      inodes(persist, lanes, sb, maps),
       options(open_options) {
   hash_name.seed = sb.hash_seed.get();
   inodes.set_quarantine(&quarantine);

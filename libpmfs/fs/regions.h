@@ -1,4 +1,5 @@
-// The regions: which bytes of the pool belong to the file system. Every stored offset is checked here before it is used.
+// The regions: which bytes of the pool belong to the file system. Every stored offset is checked here before it is
+// used.
 #pragma once
 
 #include <span>
@@ -18,7 +19,8 @@ class Regions {
   std::span<const Region> list() const { return list_; }
   bool contains(u64 off, u64 bytes) const {
     for (const Region& region : list_)
-      if (off >= region.off && bytes <= region.length_bytes && off - region.off <= region.length_bytes - bytes) return true;
+      if (off >= region.off && bytes <= region.length_bytes && off - region.off <= region.length_bytes - bytes)
+        return true;
     return false;
   }
   bool contains_blocks(const BlockRun& run) const {

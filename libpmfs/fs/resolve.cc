@@ -20,7 +20,7 @@ struct Walk {
   Volume& volume;
   const Credentials& who;
   InodeRef here;
-  std::string left;       // a view into it would not survive a symbolic link
+  std::string left;  // a view into it would not survive a symbolic link
   std::size_t pos = 0;
   int links = 0;
 
@@ -52,8 +52,11 @@ Result<Step> step(Walk& walk, std::string_view name) {
     return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
   PMFS_TRY(check_access(dir.media(), kMayExecute, walk.who));
   if (name == "." || name == "..") {
-    PMFS_ASSIGN(InodeRef ref, walk.volume.inodes.get(name == "." ? dir.ino() : InodeNo{dir.media().parent.get()}));
-    return Step{std::move(ref), FileType::kDirectory};
+    const bool removed = media::low_half(dir.media().state_gen.get()) != media::kSlotLive;
+    if (removed && name == "..") return Error{Errc::kNotFound, "a removed directory has no parent", 0};
+    auto ref = walk.volume.inodes.get(name == "." ? dir.ino() : InodeNo{dir.media().parent.get()});
+    if (!ref.ok()) return Error{Errc::kCorrupt, "a directory's parent cannot be", 0};
+    return Step{std::move(*ref), FileType::kDirectory};
   }
   PMFS_ASSIGN(const auto entry, find_entry(walk.volume, dir, name));
   if (!entry.has_value()) return Error{Errc::kNotFound, "no such file or directory", 0};

@@ -33,14 +33,14 @@ Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, F
 /// The directory in which the last component of a path stands, and that component.
 struct Parent {
   InodeRef dir;
-  std::string name;             ///< "." and ".." as given; empty: the path is the root itself
+  std::string name;                ///< "." and ".." as given; empty: the path is the root itself
   bool must_be_directory = false;  ///< a slash follows the name
 };
 /// @error as resolve(); kNotFound: the path is empty.
 Result<Parent> resolve_parent(Volume& volume, const At& at, const Credentials& who);
 
-/// If `at` names a symbolic link that leads nowhere, makes `at` the place where its target would be created, for open() with
-/// O_CREAT; `storage` keeps the new path. @error as resolve().
+/// If `at` names a symbolic link that leads nowhere, makes `at` the place where its target would be created, for open()
+/// with O_CREAT; `storage` keeps the new path. @error as resolve().
 Result<void> through_links(Volume& volume, At& at, std::string& storage, const Credentials& who);
 
 /// A symbolic link's target. REQUIRES: the shared lock. @error kInvalid: no link. kCorrupt.

@@ -17,9 +17,7 @@ u64 static_checksum(const media::Superblock& superblock) {
   return checksum64(&superblock, offsetof(media::Superblock, checksum));
 }
 
-u64 locator_checksum(const media::Locator& locator) {
-  return checksum64(&locator, offsetof(media::Locator, checksum));
-}
+u64 locator_checksum(const media::Locator& locator) { return checksum64(&locator, offsetof(media::Locator, checksum)); }
 
 void random_bytes(void* at, std::size_t bytes) {
   auto* to = static_cast<std::byte*>(at);
@@ -41,8 +39,9 @@ constexpr u64 kSmallest = kInodeFileOff + (kFirstInodeBlocks + 32) * kBlockBytes
 
 Result<void> format_memory(Memory memory, const FormatParameters& parameters) {
   if (parameters.label.size() > 31) return Error{Errc::kInvalid, "the label is longer than 31 bytes", 0};
-  if (parameters.regions.empty() || parameters.regions.size() > media::kMaxRegions ||
-      parameters.regions[0].length_bytes < kSmallest)
+  if (parameters.regions.size() > media::kMaxRegions)
+    return Error{Errc::kNotSupported, "more than 255 regions: the pool is larger than this version manages", 0};
+  if (parameters.regions.empty() || parameters.regions[0].length_bytes < kSmallest)
     return Error{Errc::kPoolTooSmall, "no room for the file system's own structures", 0};
   Persist persist(memory);
   const u64 base = parameters.regions[0].off;
@@ -99,17 +98,22 @@ Result<void> format_memory(Memory memory, const FormatParameters& parameters) {
   root.gen_high.set(1);
   persist.write(inodes, &root, sizeof(root));
   persist.flush(inodes, kFirstInodeBlocks * kBlockBytes, Order::kFormat);
-  // ORDER format: everything the locator leads to is durable before the locator is.
-  persist.fence(Order::kFormatFence);
-
   media::Locator locator{};
   locator.magic.set(media::kMagic);
   locator.format_version.set(media::kFormatVersion);
   locator.superblock_off.set(base);
   locator.checksum.set(locator_checksum(locator));
-  persist.write(memory.at(parameters.locator_off), &locator, sizeof(locator));
-  persist.flush(memory.at(parameters.locator_off), sizeof(locator), Order::kLocator);
-  // ORDER locator: mkfs returns with a file system that can be found. A torn locator fails its checksum.
+  locator.magic.set(0);
+  auto& locator_at = *reinterpret_cast<media::Locator*>(memory.at(parameters.locator_off));
+  persist.write(&locator_at, &locator, sizeof(locator));
+  persist.flush(&locator_at, sizeof(locator), Order::kFormat);
+  // ORDER format: everything that the locator's magic declares to be there is durable before it.
+  persist.fence(Order::kFormatFence);
+
+  // The magic was left out above: its one word decides that the file system is there.
+  persist.store(locator_at.magic, media::kMagic);
+  persist.flush(&locator_at, sizeof(u64), Order::kLocator);
+  // ORDER locator: mkfs returns with a file system that can be found.
   persist.fence(Order::kLocatorFence);
   if (persist.failed()) return Error{Errc::kIo, "writing to the medium failed", 0};
   return {};
@@ -119,7 +123,7 @@ Result<media::Superblock*> find_superblock(const Memory& memory, PoolOff locator
   if (to_u64(locator_off) % 64 != 0 || !memory.contains(to_u64(locator_off), sizeof(media::Locator)))
     return Error{Errc::kCorrupt, "the locator lies outside the pool", to_u64(locator_off)};
   const auto& locator = *reinterpret_cast<const media::Locator*>(memory.at(locator_off));
-  if (locator.magic.get() == 0 && locator.checksum.get() == 0)
+  if (locator.magic.get() == 0)
     return Error{Errc::kNotFormatted, "mkfs did not finish on this pool", to_u64(locator_off)};
   if (locator.magic.get() != media::kMagic || locator.checksum.get() != locator_checksum(locator))
     return Error{Errc::kCorrupt, "the locator is damaged", to_u64(locator_off)};
@@ -139,9 +143,10 @@ Result<media::Superblock*> find_superblock(const Memory& memory, PoolOff locator
   const u64 lanes = superblock->lane_area_off.get();
   const u64 table = superblock->region_table_off.get();
   if (superblock->format_version.get() == 0 || superblock->block_bytes.get() != kBlockBytes ||
-      superblock->lane_count.get() == 0 || superblock->lane_count.get() > media::kLaneCount || lanes % kBlockBytes != 0 ||
-      !memory.contains(lanes, media::kLaneAreaBytes) || table % kBlockBytes != 0 ||
-      !memory.contains(table, sizeof(media::RegionTable)) || superblock->epoch.get() == 0)
+      superblock->lane_count.get() == 0 || superblock->lane_count.get() > media::kLaneCount ||
+      lanes % kBlockBytes != 0 || !memory.contains(lanes, media::kLaneAreaBytes) || table % kBlockBytes != 0 ||
+      !memory.contains(table, sizeof(media::RegionTable)) || superblock->epoch.get() == 0 ||
+      superblock->epoch.get() == ~u64{0} || superblock->label[sizeof(superblock->label) - 1] != 0)
     return Error{Errc::kCorrupt, "the superblock's geometry cannot be", off};
   return superblock;
 }
@@ -165,7 +170,8 @@ Result<Regions> read_regions(const Memory& memory, const media::Superblock& supe
       return Error{Errc::kCorrupt, "two regions overlap", table_off};
   Regions regions(std::move(list));
   const u64 off = to_u64(memory.off_of(&superblock));
-  if (table.next_off.get() != 0) return Error{Errc::kTooNew, "the pool has more regions than this version reads", table_off};
+  if (table.next_off.get() != 0)
+    return Error{Errc::kTooNew, "the pool has more regions than this version reads", table_off};
   if (!regions.contains(off, kBlockBytes) || !regions.contains(table_off, kBlockBytes) ||
       !regions.contains(superblock.lane_area_off.get(), kLaneAreaLength))
     return Error{Errc::kCorrupt, "the file system's own structures lie outside its regions", off};

@@ -11,11 +11,11 @@ namespace pmfs {
 
 /// What mkfs decides.
 struct FormatParameters {
-  std::string label;          ///< up to 31 bytes
+  std::string label;  ///< up to 31 bytes
   std::vector<Region> regions;
   PoolOff locator_off{};
   u32 lane_count = media::kLaneCount;  ///< fewer only in tests
-  bool fixed_ids = false;     ///< tests: uuid and seed are constants instead of random
+  bool fixed_ids = false;              ///< tests: uuid and seed are constants instead of random
 };
 
 /// Features this version knows. None exist yet: a set bit belongs to a newer version.

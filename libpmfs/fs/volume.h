@@ -20,7 +20,8 @@
 namespace pmfs {
 
 struct Volume {
-  Volume(Memory memory, media::Superblock& superblock, Regions region_list, LaneKey key, const OpenOptions& open_options);
+  Volume(Memory memory, media::Superblock& superblock, Regions region_list, LaneKey key,
+         const OpenOptions& open_options);
 
   Persist persist;
   media::Superblock& superblock;
@@ -32,17 +33,18 @@ struct Volume {
   InodeTable inodes;
   htree::NameHasher hash_name;
   OpenOptions options;
-  std::mutex rename_mutex;  // one rename that moves a directory at a time; first in the LOCK order
+  std::mutex rename_mutex;  // one rename that crosses directories and has one at either end; first in the LOCK order
 
-  bool recovered = false;       // opening undid at least one unfinished operation
+  bool recovered = false;  // opening undid at least one unfinished operation
   u64 lanes_undone = 0;
   bool saved_map_used = false;
 
-  bool read_only() const { return options.read_only || persist.failed(); }
+  bool read_only() const { return options.read_only || persist.failed() || blocks.damaged(); }
   /// @error kReadOnly. Asked before anything that changes the pool.
   Result<void> writable() const {
     if (options.read_only) return Error{Errc::kReadOnly, "opened read-only", 0};
     if (persist.failed()) return Error{Errc::kReadOnly, "the medium failed; the file system is read-only now", 0};
+    if (blocks.damaged()) return Error{Errc::kReadOnly, "a block has two owners; the file system is read-only now", 0};
     return {};
   }
   Commit begin_commit() { return Commit(lanes, persist); }
@@ -52,8 +54,11 @@ struct Volume {
   template <class Operation>
   auto with_space(Operation&& operation) -> decltype(operation()) {
     if (quarantine.size() >= kCollectAt) quarantine.collect();
+    const u64 released = quarantine.released();
     auto result = operation();
-    if (result.ok() || result.error().code != Errc::kNoSpace || !quarantine.drain()) return result;
+    if (result.ok() || result.error().code != Errc::kNoSpace) return result;
+    quarantine.drain();
+    if (quarantine.released() == released) return result;  // nothing came free meanwhile, by us or by others
     return operation();
   }
 

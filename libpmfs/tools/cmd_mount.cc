@@ -56,6 +56,7 @@ void add_mount(CLI::App& app, int& exit_code) {
                 "With --foreground: say at the end which requests were answered")
       ->needs("--foreground");
   sub->footer("Example:\n  pmfs mount /dev/shm/demo.pool /mnt/demo");
+  sub->add_flag("-n,-v")->description("What mount(8) hands on; nothing to do here")->group("");
   sub->callback([command, &exit_code] { exit_code = run(*command); });
 }
 

@@ -107,7 +107,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   $as_nobody "$PMFS" --version >/dev/null 2>&1 || as_nobody=
 fi
 if [ -n "$as_nobody" ]; then
-  # shellcheck disable=SC2086
+  # shellcheck disable=SC2046,SC2086
   for command in info check; do
     expect "$([ $command = check ] && echo 8 || echo 1)" $as_nobody "$PMFS" "$command" "$good"
     said "^pmfs: $good: .*[Pp]ermission"

@@ -71,7 +71,8 @@ class Walk {
       case 2:
       case 3: return same("mkdir", a, code_of(fs_->mkdir(a, 0755, kRoot)), model_.mkdir(a));
       case 4: {
-        // A target that leads nowhere: what is below such a link does not exist, and the oracle knows no links to follow.
+        // A target that leads nowhere: what is below such a link does not exist, and the oracle knows no links to
+        // follow.
         const std::string target = std::string(1 + pick(300), 't');
         const std::string link = "/link" + std::to_string(pick(8));
         return same("symlink", link, code_of(fs_->symlink(target, link, kRoot)), model_.symlink(target, link));

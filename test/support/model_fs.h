@@ -1,5 +1,5 @@
-// The oracle: a file system of maps and vectors, too simple to be wrong. It answers each operation with an error code or
-// nothing, and shows the whole tree as text, to be compared with what the real one shows.
+// The oracle: a file system of maps and vectors, too simple to be wrong. It answers each operation with an error code
+// or nothing, and shows the whole tree as text, to be compared with what the real one shows.
 //
 // It knows no permissions: the model tests run as root. Times are not modelled here.
 #pragma once

@@ -60,7 +60,7 @@ breaking() {
   tried=$((tried + 1))
   fresh
   (cd "$copy/p" && eval "$command")
-  if said=$("$here/tidy.sh" "$copy/p" 2>&1); then
+  if said=$(TIDY_ONLY=$rule "$here/tidy.sh" "$copy/p" 2>&1); then
     echo "tidy accepts: $command"
     failed=$((failed + 1))
   elif ! grep -q "^$rule: $file" <<<"$said"; then

@@ -12,12 +12,12 @@ struct Counters {
   u64 flushes = 0;         ///< calls that start write-back of one or more lines
   u64 lines = 0;           ///< distinct-by-call 64-byte lines handed to those calls, streaming copies included
   u64 fences = 0;          ///< ordering points this library asked for
-  u64 copies = 0;          ///< streaming (non-temporal) copies of file data
+  u64 copies = 0;          ///< copies of file data, streaming (non-temporal) from libpmem's threshold on
   u64 copied_bytes = 0;    ///< bytes they moved
   u64 msyncs = 0;          ///< msync system calls (file-backed pools only)
   u64 pmemobj_flushes = 0; ///< libpmemobj's own share: flush calls ...
   u64 pmemobj_lines = 0;   ///< ... lines ...
-  u64 pmemobj_fences = 0;  ///< ... and fences; seen only where libpmem's functions are interposed (see counting())
+  u64 pmemobj_fences = 0;  ///< ... and fences; seen only if counting_pmemobj()
 
   Counters& operator+=(const Counters& other);
   Counters operator-(const Counters& other) const;

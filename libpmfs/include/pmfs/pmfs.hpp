@@ -6,8 +6,8 @@
 // next logged change.
 //
 // Thread rules: every function may be called from any thread at any time, unless it says otherwise. After fork() the
-// child owns nothing: each call, close and destructor there returns at once (kForked) and touches neither pool nor lock.
-// Nothing here throws, prints or exits.
+// child owns nothing: each call, close and destructor there returns at once (kForked) and touches neither pool nor
+// lock. Nothing here throws, prints or exits.
 //
 // Errors common to all functions and not repeated at each: kForked, kCorrupt (the pool says something impossible),
 // kIo (the medium failed; from then on changes are refused with kReadOnly), kNoMemory, kBadHandle (closed).
@@ -127,7 +127,7 @@ struct PoolInfo {
   u32 format_version = 0;
   u64 compat = 0, ro_compat = 0, incompat = 0;
   u64 pool_bytes = 0;
-  u64 epoch = 0;                 ///< number of opens for writing so far
+  u64 epoch = 0;                 ///< 1 more than the opens for writing so far; of a read-only open, the private one
   u32 lanes = 0;
   Durability durability{};
   bool read_only = false;
@@ -262,6 +262,7 @@ class Filesystem {
 
   /// Makes lazy times durable, saves the allocator's map, closes the pool.
   /// @error kBusy: files, directories or pins are still held; nothing was closed.
+  /// Concurrency: REQUIRES that no other call on this file system is running.
   Result<void> close();
   bool is_open() const { return impl_ != nullptr; }
 
@@ -281,7 +282,7 @@ class Filesystem {
   Result<SpaceInfo> space() const;
   PoolInfo info() const;
 
-  // --- Changing the tree: each is one commit, two fences, durable on return --------------------------------------------
+  // --- Changing the tree: each is one commit, two fences, durable on return ------------------------------------------
 
   /// Creates a file, device, FIFO or socket; `mode` carries S_IFMT (0 means a regular file).
   /// @error  kExists, kNotFound (parent, or parent removed), kAccess, kNoSpace, kPermission (device by a user).
@@ -306,7 +307,7 @@ class Filesystem {
   Result<Attributes> set_attributes(At at, const SetAttributes& change, const Credentials& who,
                                     Follow follow = Follow::kYes);
 
-  // --- Files ----------------------------------------------------------------------------------------------------------
+  // --- Files ---------------------------------------------------------------------------------------------------------
 
   /// Opens, and with O_CREAT creates.
   /// @param flags  O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_NOFOLLOW, O_DIRECTORY,
@@ -317,7 +318,7 @@ class Filesystem {
   Result<File> open_file(At at, int flags, u32 mode, const Credentials& who);
   Result<Dir> open_dir(At at, const Credentials& who);
 
-  // --- By inode, for bridges that keep no open-file state: no access check; the inode must be pinned or linked -----------
+  // --- By inode, for bridges that keep no open-file state: no access check; the inode must be pinned or linked -------
 
   Result<std::size_t> read(InodeNo ino, u64 off, std::span<std::byte> out);
   /// @param who  decides whether set-id bits are lost: kept only for uid 0.
@@ -343,7 +344,7 @@ class Filesystem {
   std::shared_ptr<FilesystemImpl> impl_;
 };
 
-// --- Proof and inspection -------------------------------------------------------------------------------------------------
+// --- Proof and inspection --------------------------------------------------------------------------------------------
 
 /// One thing that check() found wrong.
 struct Finding {

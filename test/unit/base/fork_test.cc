@@ -43,9 +43,7 @@ bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
 TEST_CASE("fork: the child is another generation, the parent stays what it was", "[base]") {
   const u64 before = fork_generation();
   CHECK(in_child([before] { return fork_generation() == before + 1 ? 0 : 1; }) == 0);
-  CHECK(in_child([before] {
-          return in_child([before] { return fork_generation() == before + 2 ? 0 : 1; });
-        }) == 0);
+  CHECK(in_child([before] { return in_child([before] { return fork_generation() == before + 2 ? 0 : 1; }); }) == 0);
   CHECK(fork_generation() == before);
 }
 
@@ -82,7 +80,8 @@ TEST_CASE("fork: the addresses of a watched mapping stay taken in the child", "[
     watch.watch(hold, watched.at, kBytes, {});
   }
   CHECK(in_child([&] {
-          void* const got = ::mmap(watched.at, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+          void* const got =
+              ::mmap(watched.at, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
           return got == MAP_FAILED && errno == EEXIST ? 0 : 1;
         }) == 0);
 }
@@ -137,9 +136,11 @@ TEST_CASE("fork: waits for a hold, and a child never inherits one", "[base]") {
   int bad = 0;
   for (int i = 0; i < 50; ++i) {
     bad += in_child([] {
-      const ForkHold hold;  // would hang if it had been inherited
-      return 0;
-    }) == 0 ? 0 : 1;
+             const ForkHold hold;  // would hang if it had been inherited
+             return 0;
+           }) == 0
+               ? 0
+               : 1;
   }
   stop = true;
   holder.join();

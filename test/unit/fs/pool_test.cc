@@ -32,7 +32,9 @@ Errc code_of(const Result<T>& result) {
   return result.ok() ? Errc{} : result.error().code;
 }
 
-bool detail_names(std::string_view word) { return std::string_view(error_detail()).find(word) != std::string_view::npos; }
+bool detail_names(std::string_view word) {
+  return std::string_view(error_detail()).find(word) != std::string_view::npos;
+}
 
 /// Makes a pool and closes it.
 std::string made(const Scratch& scratch, u64 size_bytes = 8 * kMiB, const char* name = "pool") {
@@ -296,8 +298,9 @@ TEST_CASE("pool: what holds no pool is named as such, and nothing hangs or dies"
   const std::string path = scratch.file("file");
   for (const bool read_only : {false, true}) {
     for (const std::string& contents :
-         {std::string(), std::string("x"), std::string("hello, world\n"), std::string(4096, '\0'), std::string(8 * kMiB, '\0'),
-          std::string(8 * kMiB, '\xa5'), std::string("PMEMBLK\0", 8) + std::string(8 * kMiB, '\0')}) {
+         {std::string(), std::string("x"), std::string("hello, world\n"), std::string(4096, '\0'),
+          std::string(8 * kMiB, '\0'), std::string(8 * kMiB, '\xa5'),
+          std::string("PMEMBLK\0", 8) + std::string(8 * kMiB, '\0')}) {
       INFO(contents.size());
       write_file(path, contents);
       CHECK(code_of(Pool::open(path, read_only)) == Errc::kNotAPool);
@@ -327,8 +330,8 @@ TEST_CASE("pool: a pool of another program is named by its layout", "[fs]") {
 TEST_CASE("pool: a file cut anywhere is truncated, not opened", "[fs]") {
   const Scratch scratch;
   const std::string path = made(scratch, 10 * kMiB);
-  for (const u64 size_bytes : {10 * kMiB - 1, 9 * kMiB, 8 * kMiB, 8 * kMiB - 1, 4 * kMiB, 2 * kMiB, u64{8192}, u64{6000},
-                               u64{4096}, u64{100}, u64{8}}) {
+  for (const u64 size_bytes : {10 * kMiB - 1, 9 * kMiB, 8 * kMiB, 8 * kMiB - 1, 4 * kMiB, 2 * kMiB, u64{8192},
+                               u64{6000}, u64{4096}, u64{100}, u64{8}}) {
     INFO(size_bytes);
     REQUIRE(::truncate(path.c_str(), static_cast<off_t>(size_bytes)) == 0);
     CHECK(code_of(Pool::open(path, true)) == Errc::kPoolTruncated);
@@ -382,31 +385,39 @@ TEST_CASE("pool: damaged headers are refused and change nothing", "[fs]") {
   };
   constexpr std::string_view kOnes{"\xff\xff\xff\xff\xff\xff\xff\x7f"};
   CHECK(open_damaged(0, "X") == Errc::kNotAPool);
-  CHECK(open_damaged(24, "uuid") == Errc::kRefused);                  // header checksum
+  CHECK(open_damaged(24, "uuid") == Errc::kRefused);  // header checksum
   CHECK(open_damaged(4096, "pmfX") == Errc::kOtherLayout);
-  CHECK(open_damaged(4096 + 1024, kOnes) == Errc::kCorrupt);          // lanes' offset
-  CHECK(open_damaged(4096 + 1032, kOnes) == Errc::kCorrupt);          // lanes' number
-  CHECK(open_damaged(4096 + 1040, kOnes) == Errc::kCorrupt);          // heap's offset
-  CHECK(open_damaged(4096 + 2048 + 32, kOnes) == Errc::kCorrupt);     // heap's size
+  CHECK(open_damaged(4096 + 1024, kOnes) == Errc::kCorrupt);       // lanes' offset
+  CHECK(open_damaged(4096 + 1032, kOnes) == Errc::kCorrupt);       // lanes' number
+  CHECK(open_damaged(4096 + 1040, kOnes) == Errc::kCorrupt);       // heap's offset
+  CHECK(open_damaged(4096 + 2048 + 32, kOnes) == Errc::kCorrupt);  // heap's size
   CHECK(open_damaged(4096 + 2048 + 32, std::string_view("\0\0\3\0\0\0\0\0", 8)) == Errc::kCorrupt);
   CHECK(open_damaged(4096 + 2048 + 32, std::string_view("\0\0\0\0\1\0\0\0", 8)) == Errc::kPoolTruncated);
   const std::string_view zero{"\0\0\0\0\0\0\0\0", 8};
-  CHECK(open_damaged(4096 + 2048, zero) == Errc::kNotFormatted);      // root's offset
+  CHECK(open_damaged(4096 + 2048, zero) == Errc::kNotFormatted);  // root's offset
   CHECK(open_damaged(4096 + 2048, kOnes) == Errc::kCorrupt);
 }
 
 TEST_CASE("pool: work left over in libpmemobj's logs is not replayed", "[fs]") {
   // In a pool that create() has finished there is none, so it was put there; replaying it could store anywhere.
   const Scratch scratch;
-  const std::string path = made(scratch);
-  const std::string good = read_file(path);
-  for (const u64 off : std::initializer_list<u64>{8192 + 0, 8192 + 8, 8192 + 16, 8192 + 256, 8192 + 256 + 8, 8192 + 960 + 8,
-                                                  8192 + 960 + 64, 8192 + 3072 * 1023}) {
-    INFO(off);
-    write_file(path, good);
-    patch_file(path, off, "\1");
-    CHECK(code_of(Pool::open(path, false)) == Errc::kNotFormatted);
-    CHECK(code_of(Pool::open(path, true)) == Errc::kNotFormatted);
+  const std::string path = scratch.file("pool");
+  for (const bool formatted : {false, true}) {
+    {
+      auto pool = Pool::create(path, 8 * kMiB, true, 0600);
+      REQUIRE(pool.ok());
+      if (formatted) *pool->memory().at(pool->locator_off()) = std::byte{1};
+    }
+    const std::string good = read_file(path);
+    for (const u64 off :
+         std::initializer_list<u64>{0, 8, 16, 256, 256 + 8, 3072 + 256 + 64, 960 + 8, 960 + 64, 3072 * 1023}) {
+      INFO(off);
+      write_file(path, good);
+      patch_file(path, 8192 + off, "\1");
+      const Errc expected = formatted ? Errc::kCorrupt : Errc::kNotFormatted;
+      CHECK(code_of(Pool::open(path, false)) == expected);
+      CHECK(code_of(Pool::open(path, true)) == expected);
+    }
   }
 }
 
@@ -565,7 +576,8 @@ TEST_CASE("pool: the medium is found out", "[fs]") {
   }
   auto created = Pool::create(disk.file("pool"), 8 * kMiB, false, 0600);
   REQUIRE(created.ok());
-  CHECK((created->memory().durability == Durability::kFileBacked || created->memory().durability == Durability::kPersistent));
+  CHECK((created->memory().durability == Durability::kFileBacked ||
+         created->memory().durability == Durability::kPersistent));
   REQUIRE(created->close().ok());
   const Environment one{"PMEM_IS_PMEM_FORCE", "1"};
   auto forced = Pool::open(disk.file("pool"), false);
@@ -580,8 +592,8 @@ TEST_CASE("poolset: several parts make one pool", "[fs]") {
   for (const char* option : {"", "OPTION SINGLEHDR\n"}) {
     INFO(option);
     const std::string set = scratch.file("set");
-    write_file(set, std::string("PMEMPOOLSET\n# three parts\n") + option + "2M " + scratch.file("a") + " # first\n\n8388608\t" +
-                        scratch.file("b") + "\n4MiB " + scratch.file("c") + "\n");
+    write_file(set, std::string("PMEMPOOLSET\n# three parts\n") + option + "2M " + scratch.file("a") +
+                        " # first\n\n8388608\t" + scratch.file("b") + "\n4MiB " + scratch.file("c") + "\n");
     CHECK(code_of(Pool::open(set, false)) == Errc::kPoolMissing);
     CHECK(detail_names(scratch.file("a")));
     CHECK(code_of(Pool::create(set, 16 * kMiB, false, 0600)) == Errc::kInvalid);
@@ -675,6 +687,7 @@ TEST_CASE("poolset: garbled text is a typed error", "[fs]") {
       "PMEMPOOLSET\n-8M " + a + "\n",
       "PMEMPOOLSET\n8X " + a + "\n",
       "PMEMPOOLSET\n99999999999999999999999999 " + a + "\n",
+      "PMEMPOOLSET\n8M " + a + "\n8M " + a + "\n",
       "PMEMPOOLSET\n8M /dev/null\n",
       "PMEMPOOLSET\n8M " + scratch.file("fifo") + "\n",
       "PMEMPOOLSET\n8M /" + std::string(5000, 'x') + "\n",
@@ -688,9 +701,9 @@ TEST_CASE("poolset: garbled text is a typed error", "[fs]") {
     CHECK(code_of(Pool::open(set, false)) == Errc::kNotAPool);
     CHECK(code_of(Pool::create(set, 0, true, 0600)) == Errc::kNotAPool);
   }
-  for (const std::string& text : {"PMEMPOOLSET\n8M " + a + "\n8M " + a + "\n", "PMEMPOOLSET\nOPTION NONSENSE\n8M " + a + "\n",
-                                  "PMEMPOOLSET\nOPTION\n8M " + a + "\n", "PMEMPOOLSET\nAUTO " + a + "\n",
-                                  "PMEMPOOLSET\n0 " + a + "\n", "PMEMPOOLSET\n1M " + a + "\n8M " + scratch.file("b") + "\n",
+  for (const std::string& text : {"PMEMPOOLSET\nOPTION NONSENSE\n8M " + a + "\n", "PMEMPOOLSET\nOPTION\n8M " + a + "\n",
+                                  "PMEMPOOLSET\nAUTO " + a + "\n", "PMEMPOOLSET\n0 " + a + "\n",
+                                  "PMEMPOOLSET\n1M " + a + "\n8M " + scratch.file("b") + "\n",
                                   "PMEMPOOLSET\n8MMM " + a + "\n", "PMEMPOOLSET\n18446744073709551615 " + a + "\n"}) {
     INFO(text);
     write_file(set, text);

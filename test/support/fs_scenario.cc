@@ -1,0 +1,380 @@
+#include "test/support/fs_scenario.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "test/support/text.h"
+
+namespace pmfs::test {
+
+namespace {
+const Credentials kRoot = Credentials::root();
+}
+
+// --- User ------------------------------------------------------------------------------------------------------------
+
+// What a logged change of this inode says about its lazy times: they are durable behind it.
+Allowance User::on(const std::string& path) const {
+  Allowance allowance;
+  const auto attributes = fs_->stat(path, kRoot, Follow::kNo);
+  if (attributes.ok()) allowance.times_settled.push_back(attributes->ino);
+  return allowance;
+}
+
+Allowance User::create(const std::string& path, u32 mode, u64 rdev) {
+  must(fs_->mknod(path, mode, rdev, kRoot), "mknod");
+  return {};
+}
+Allowance User::mkdir(const std::string& path, u32 mode) {
+  must(fs_->mkdir(path, mode, kRoot), "mkdir");
+  return {};
+}
+Allowance User::symlink(const std::string& target, const std::string& path) {
+  must(fs_->symlink(target, path, kRoot), "symlink");
+  return {};
+}
+Allowance User::link(const std::string& from, const std::string& to) {
+  const Allowance allowance = on(from);
+  must(fs_->link(from, to, kRoot), "link");
+  return allowance;
+}
+Allowance User::unlink(const std::string& path) {
+  const Allowance allowance = on(path);
+  must(fs_->unlink(path, kRoot), "unlink");
+  return allowance;
+}
+Allowance User::rmdir(const std::string& path) {
+  must(fs_->rmdir(path, kRoot), "rmdir");
+  return {};
+}
+Allowance User::rename(const std::string& from, const std::string& to, unsigned flags) {
+  Allowance allowance = on(from);
+  const Allowance other = on(to);
+  allowance.times_settled.insert(allowance.times_settled.end(), other.times_settled.begin(), other.times_settled.end());
+  must(fs_->rename(from, to, flags, kRoot), "rename");
+  return allowance;
+}
+
+Allowance User::write(const std::string& path, u64 off, std::span<const std::byte> bytes, u32 uid) {
+  Credentials who;
+  who.uid = uid;
+  who.checked_elsewhere = true;
+  const Attributes before = must(fs_->stat(path, kRoot), "stat");
+  const u64 fences = thread_counters().fences;
+  Allowance allowance;
+  const auto written = fs_->write(before.ino, off, bytes, who);
+  const bool lazy = thread_counters().fences - fences == 1;
+  must(written, "write");
+  allowance.mixed_ino = before.ino;
+  allowance.mixed_off = off;
+  allowance.mixed_len = bytes.size();
+  if (off >= before.size_bytes) allowance.mixed_ino = kNoInode;
+  (lazy ? allowance.times_lazy : allowance.times_settled).push_back(before.ino);
+  return allowance;
+}
+
+Allowance User::read(const std::string& path) {
+  Allowance allowance;
+  auto file = must(fs_->open_file(path, O_RDONLY, 0, kRoot), "open");
+  std::byte one[1];
+  must(file.read(0, one), "read");
+  allowance.times_lazy.push_back(file.ino());
+  return allowance;
+}
+
+Allowance User::set(const std::string& path, const SetAttributes& change) {
+  const Allowance allowance = on(path);
+  must(fs_->set_attributes(path, change, kRoot, Follow::kNo), "set attributes");
+  return allowance;
+}
+Allowance User::truncate(const std::string& path, u64 size) {
+  SetAttributes change;
+  change.size_bytes = size;
+  return set(path, change);
+}
+Allowance User::chmod(const std::string& path, u32 mode) {
+  SetAttributes change;
+  change.mode = mode;
+  return set(path, change);
+}
+Allowance User::chown(const std::string& path, u32 uid, u32 gid) {
+  SetAttributes change;
+  change.uid = uid;
+  change.gid = gid;
+  return set(path, change);
+}
+Allowance User::utimens(const std::string& path, i64 atime_ns, i64 mtime_ns) {
+  SetAttributes change;
+  change.atime_ns = atime_ns;
+  change.mtime_ns = mtime_ns;
+  return set(path, change);
+}
+
+Allowance User::fsync(const std::string& path) {
+  Allowance allowance = on(path);
+  allowance.times_lazy = allowance.times_settled;  // an access time kept in DRAM is stored here
+  must(fs_->sync(must(fs_->stat(path, kRoot), "stat").ino), "fsync");
+  return allowance;
+}
+Allowance User::sync() {
+  SeenTree tree;
+  Allowance allowance;
+  if (see(*fs_, tree).empty())
+    for (const SeenNode& node : tree.nodes) allowance.times_settled.push_back(node.attributes.ino);
+  allowance.times_lazy = allowance.times_settled;
+  must(fs_->sync(), "sync");
+  return allowance;
+}
+
+void User::hold(const std::string& path) {
+  held_.push_back(must(fs_->open_file(path, O_RDWR, 0, kRoot), "open"));
+}
+
+Allowance User::anything(Prng& prng) {
+  SeenTree tree;
+  if (std::string wrong = see(*fs_, tree); !wrong.empty())
+    throw std::runtime_error("looking at the live tree: " + wrong);
+  std::vector<std::string> files, dirs, all;
+  for (const SeenNode& node : tree.nodes) {
+    if (node.attributes.type() == FileType::kRegular) files.push_back(node.path);
+    if (node.attributes.type() == FileType::kDirectory) dirs.push_back(node.path);
+    if (node.path != "/") all.push_back(node.path);
+  }
+  const auto one_of = [&](const std::vector<std::string>& from) {
+    return from.empty() ? std::string("/none") : from[prng.below(from.size())];
+  };
+  const auto new_name = [&] {
+    const std::string dir = one_of(dirs);
+    std::string name = text("n", prng.below(12));
+    if (prng.once_in(6)) name += std::string(1 + prng.below(240), 'x');
+    return text(dir == "/" ? "" : dir, "/", name);
+  };
+  const auto size = [&] { return prng.coin() ? prng.below(200) : prng.below(12000); };
+  const auto say = [&](const auto&... parts) { last_ = text(parts...); };
+  try {
+    switch (prng.below(18)) {
+      case 0:
+      case 1: {
+        const std::string path = new_name();
+        say("create ", path);
+        return create(path, prng.coin() ? 0644 : 04755);
+      }
+      case 2: {
+        const std::string path = new_name();
+        say("mkdir ", path);
+        return mkdir(path);
+      }
+      case 3: {
+        const std::string path = new_name(), target(1 + prng.below(prng.coin() ? 100 : 900), 't');
+        say("symlink ", target.size(), " ", path);
+        return symlink(target, path);
+      }
+      case 4: {
+        const std::string from = one_of(files), to = new_name();
+        say("link ", from, " ", to);
+        return link(from, to);
+      }
+      case 5:
+      case 6: {
+        const std::string path = one_of(all);
+        say("remove ", path);
+        const SeenNode* node = tree.at(path);
+        return node != nullptr && node->attributes.type() == FileType::kDirectory ? rmdir(path) : unlink(path);
+      }
+      case 7:
+      case 8: {
+        const std::string from = one_of(all), to = prng.coin() ? new_name() : one_of(all);
+        const unsigned flags = prng.once_in(4) ? RENAME_EXCHANGE : 0;
+        say("rename ", from, " ", to, " ", flags);
+        return rename(from, to, flags);
+      }
+      case 9:
+      case 10:
+      case 11: {
+        const std::string path = one_of(files);
+        const SeenNode* node = tree.at(path);
+        const u64 old = node == nullptr ? 0 : node->attributes.size_bytes;
+        const u64 off = prng.coin() ? old : prng.below(old + 5000), len = 1 + size();
+        say("write ", path, " ", off, " ", len);
+        return write(path, off, some_bytes(len, prng.next()), prng.coin() ? 0 : 1000);
+      }
+      case 12: {
+        const std::string path = one_of(files);
+        const u64 to = size();
+        say("truncate ", path, " ", to);
+        return truncate(path, to);
+      }
+      case 13: {
+        const std::string path = one_of(all);
+        const u32 mode = static_cast<u32>(prng.below(07777));
+        say("chmod ", path);
+        return chmod(path, mode);
+      }
+      case 14: {
+        const std::string path = one_of(all);
+        say("chown ", path);
+        return chown(path, static_cast<u32>(prng.below(9)), static_cast<u32>(prng.below(9)));
+      }
+      case 15: {
+        const std::string path = one_of(all);
+        say("utimens ", path);
+        return utimens(path, static_cast<i64>(prng.below(1000)), static_cast<i64>(prng.below(1000)));
+      }
+      case 16: {
+        const std::string path = one_of(files);
+        say("fsync ", path);
+        return fsync(path);
+      }
+      default: {
+        const std::string path = one_of(files);
+        say("read ", path);
+        return read(path);
+      }
+    }
+  } catch (const std::runtime_error& refused) {
+    last_ += text(" (", refused.what(), ")");
+    return {};
+  }
+}
+
+// --- Scenarios -------------------------------------------------------------------------------------------------------
+
+bool long_form() { return std::getenv("PMFS_LONG") != nullptr; }
+
+ScenarioOptions usual_options() {
+  ScenarioOptions options;
+  if (long_form()) {
+    options.bound = 40000;
+    options.recovery_once_in = 10;
+    options.use_once_in = 100;
+    options.kill_points = 0;
+    options.follow_up_once_in = 60;
+  } else {
+    options.follow_up_once_in = 400;
+  }
+  return options;
+}
+
+namespace {
+
+struct Ran {
+  Trace trace;
+  std::vector<SeenTree> trees;
+  std::vector<Allowance> allowances;
+  std::vector<std::string> did;
+  std::string problem;
+};
+
+// Lets steps happen, seeing the tree before and after each. `live` is what a user sees; if somebody holds something
+// that a crash would free, what counts is what the next open would see.
+Ran run_steps(SimFs& world, User& user, const std::vector<std::function<Allowance(User&)>>& steps) {
+  Ran ran;
+  bool lazy = false;
+  const auto look = [&] {
+    SeenTree live;
+    if (std::string wrong = see(world.fs(), live); !wrong.empty()) ran.problem = "live: " + wrong;
+    ImageMemory copy(world.memory().model().contents());
+    FsSubject subject;
+    std::string wrong = subject.open(copy.memory());
+    if (wrong.empty()) wrong = subject.look();
+    if (!wrong.empty()) {
+      ran.problem = "live memory, opened: " + wrong;
+    } else if (!user.holds_any() && !lazy && subject.fingerprint() != live.fingerprint) {
+      ran.problem = "what the live file system shows is not what is in its memory:\n" + to_text(live) +
+                    "  in memory:\n" + subject.explain();
+    }
+    ran.trees.push_back(user.holds_any() ? subject.seen() : std::move(live));
+    subject.drop();
+  };
+  look();
+  world.memory().begin_trace();
+  for (u32 i = 0; i < steps.size(); ++i) {
+    world.memory().mark(MarkKind::kBegin, i);
+    ran.allowances.push_back(steps[i](user));
+    world.memory().mark(MarkKind::kReturn, i);
+    lazy |= !ran.allowances.back().times_lazy.empty();
+    look();
+  }
+  ran.trace = world.memory().end_trace();
+  if (!world.memory().problem().empty()) ran.problem = world.memory().problem();
+  return ran;
+}
+
+// Life goes on after a crash: the image is opened, random operations follow (the same thread, so the same lane), and
+// the last ones of them are crashed again.
+Report go_on(std::span<const std::byte> image, const std::string& name, u64 seed) {
+  Report report;
+  report.name = name;
+  SimFs world(image);
+  User user(world.fs(), world.memory().memory());
+  Prng prng(seed);
+  std::string did;
+  std::vector<std::function<Allowance(User&)>> steps(3, [&](User& u) {
+    const Allowance allowance = u.anything(prng);
+    did += u.last() + "; ";
+    return allowance;
+  });
+  Ran ran = run_steps(world, user, steps);
+  ExploreOptions explore;
+  explore.name = name + ", then " + did;
+  explore.seed = seed;
+  explore.bound = 60;
+  explore.layout = world.layout();
+  explore.recovery_once_in = 100;
+  explore.use_once_in = 0;
+  if (!ran.problem.empty()) report.failures.push_back(explore.name + ": " + ran.problem);
+  FsSubject subject;
+  TreeJudge judge(std::move(ran.trees), std::move(ran.allowances));
+  report += Explorer(subject, explore).explore(ran.trace, judge);
+  return report;
+}
+
+}  // namespace
+
+Report explore(const Scenario& scenario, const ScenarioOptions& options) {
+  Report report;
+  report.name = scenario.name;
+  SimFs world(scenario.pool_bytes, scenario.open);
+  world.memory().switch_off(options.switched_off);
+  User user(world.fs(), world.memory().memory());
+  scenario.prepare(user);
+  Ran ran = run_steps(world, user, scenario.steps);
+  if (!ran.problem.empty()) report.failures.push_back(scenario.name + ": " + ran.problem);
+
+  ExploreOptions explore;
+  explore.name = scenario.name;
+  explore.seed = scenario.seed;
+  explore.bound = options.bound;
+  explore.layout = world.layout();
+  explore.left_out = options.left_out;
+  explore.switched_off = options.switched_off;
+  explore.recovery_once_in = options.recovery_once_in;
+  explore.use_once_in = options.use_once_in;
+  explore.stop_after_failures = options.stop_after_failures;
+  Report later;
+  u64 crashes = 0;
+  if (options.follow_up_once_in != 0) {
+    explore.sample_once_in = options.follow_up_once_in;
+    explore.on_sample = [&](std::span<const std::byte> image) {
+      if (later.clean()) later += go_on(image, scenario.name + ", crashed", mix(scenario.seed) + ++crashes);
+    };
+  }
+  FsSubject subject;
+  {
+    TreeJudge judge(ran.trees, ran.allowances);
+    Report explored = Explorer(subject, explore).explore(ran.trace, judge);
+    report += explored;
+    report.recovery_states += later.all_states();  // states behind a first crash, as those in recovery are
+    report.failures.insert(report.failures.end(), later.failures.begin(), later.failures.end());
+  }
+  if (options.kill_points != ~u32{0} && report.clean()) {
+    explore.kill_points = options.kill_points;
+    TreeJudge judge(ran.trees, ran.allowances);
+    report += Explorer(subject, explore).explore_kills(ran.trace, judge);
+  }
+  user.let_go();
+  return report;
+}
+
+}  // namespace pmfs::test

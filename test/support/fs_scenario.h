@@ -1,0 +1,83 @@
+// Scenarios of file system operations, run once and then crashed everywhere.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <functional>
+
+#include "test/support/sim_fs.h"
+
+namespace pmfs::test {
+
+/// Does operations, and knows what the promise allows a crash in each of them. What must succeed throws if it does not.
+class User {
+ public:
+  User(Filesystem& fs, Memory memory) : fs_(&fs), memory_(memory) {}
+
+  Allowance create(const std::string& path, u32 mode = 0644, u64 rdev = 0);
+  Allowance mkdir(const std::string& path, u32 mode = 0755);
+  Allowance symlink(const std::string& target, const std::string& path);
+  Allowance link(const std::string& from, const std::string& to);
+  Allowance unlink(const std::string& path);
+  Allowance rmdir(const std::string& path);
+  Allowance rename(const std::string& from, const std::string& to, unsigned flags = 0);
+  Allowance write(const std::string& path, u64 off, std::span<const std::byte> bytes, u32 uid = 0);
+  Allowance read(const std::string& path);
+  Allowance set(const std::string& path, const SetAttributes& change);
+  Allowance truncate(const std::string& path, u64 size);
+  Allowance chmod(const std::string& path, u32 mode);
+  Allowance chown(const std::string& path, u32 uid, u32 gid);
+  Allowance utimens(const std::string& path, i64 atime_ns, i64 mtime_ns);
+  Allowance fsync(const std::string& path);
+  Allowance sync();
+
+  /// Opens and keeps open.
+  void hold(const std::string& path);
+  void let_go() { held_.clear(); }
+  bool holds_any() const { return !held_.empty(); }
+
+  /// One random operation on what is there; one that the file system refuses changes nothing, and is fine too.
+  Allowance anything(Prng& prng);
+
+  Filesystem& fs() { return *fs_; }
+  Memory memory() const { return memory_; }
+  const std::string& last() const { return last_; }  // what anything() did
+
+ private:
+  Allowance on(const std::string& path) const;
+
+  Filesystem* fs_;
+  Memory memory_;
+  std::vector<File> held_;
+  std::string last_;
+};
+
+struct Scenario {
+  std::string name;
+  std::function<void(User&)> prepare = [](User&) {};
+  std::vector<std::function<Allowance(User&)>> steps = {};
+  u64 pool_bytes = SimFs::kSmall;
+  OpenOptions open = SimFs::quiet();
+  u64 seed = 1;
+};
+
+struct ScenarioOptions {
+  u64 bound = 4096;
+  u32 recovery_once_in = 40;
+  u32 use_once_in = 400;
+  u32 kill_points = 12;      // ~0: none
+  u32 follow_up_once_in = 0; // images after which life goes on: recovered, two more operations, crashed again
+  std::vector<LeftOut> left_out = {};
+  std::set<Rule> switched_off = {};
+  u32 stop_after_failures = 3;
+};
+
+/// CI form, or the long form if PMFS_LONG is set in the environment.
+bool long_form();
+ScenarioOptions usual_options();
+
+/// Runs the scenario, and crashes it. Everything wrong is in the report, also what the live file system showed wrongly.
+Report explore(const Scenario& scenario, const ScenarioOptions& options = usual_options());
+
+}  // namespace pmfs::test
