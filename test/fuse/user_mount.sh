@@ -10,12 +10,12 @@ for program in setpriv fusermount3 unshare; do
 done
 
 mkdir "$WORK/dev"
-mount -t tmpfs -o dev none "$WORK/dev"
+mount -t tmpfs -o dev,exec,mode=755 none "$WORK/dev"
 mknod -m 666 "$WORK/dev/fuse" c 10 229
 mount --bind "$WORK/dev/fuse" /dev/fuse
-install -m 755 "$PMFS" "$PROBE" "$WORK/"
-PMFS=$WORK/${PMFS##*/}
-PROBE=$WORK/${PROBE##*/}
+install -m 755 "$PMFS" "$PROBE" "$WORK/dev/"
+PMFS=$WORK/dev/${PMFS##*/}
+PROBE=$WORK/dev/${PROBE##*/}
 
 # A pool whose root directory is the user's.
 make_pool 64M
