@@ -312,6 +312,37 @@ TEST_CASE("index: a directory of many names has one, and shrinks again when they
   fs.require_clean();
 }
 
+TEST_CASE("index: of two levels loses its first nodes to removals in key order and takes low keys again",
+          "[unit][fs]") {
+  MemoryFs fs(u64{64} << 20);
+  must(fs->mkdir("/d", 0755, kRoot));
+  std::set<std::string> names;
+  const auto add = [&](int i) {
+    const std::string name = "name" + std::to_string(i);
+    must(fs->mknod("/d/" + name, 0644, 0, kRoot));
+    names.insert(name);
+  };
+  for (int i = 0; i < 22000; ++i) add(i);
+  CHECK(must(fs->stat("/d", kRoot)).size_bytes > 300 * kBlockBytes);  // more leaves than one node names
+  int next = 22000;
+  for (const int share : {10, 12, 15}) {
+    Dir dir = must(fs->open_dir("/d", kRoot));
+    DirEntry entry;
+    u64 cookie = 0;
+    for (int i = 0; i < 22000 * share / 20 && must(dir.read(cookie, entry)); ++i) {
+      cookie = entry.cookie;
+      if (entry.view() == "." || entry.view() == "..") continue;
+      must(fs->unlink("/d/" + std::string(entry.view()), kRoot));
+      names.erase(std::string(entry.view()));
+    }
+    must(dir.close());
+    fs.require_clean();
+    for (int i = 0; i < 9000; ++i) add(next++);
+    fs.require_clean();
+  }
+  for (const std::string& name : names) REQUIRE(fs->stat("/d/" + name, kRoot).ok());
+}
+
 TEST_CASE("index: a damaged one is not used, found by check, and made anew by the next change", "[unit][fs]") {
   MemoryVolume memory(u64{32} << 20);
   {
