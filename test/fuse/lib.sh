@@ -75,6 +75,15 @@ wait_for_end() {
   die "process $1 does not end"
 }
 
+# A server that was killed is a zombie before the last of its threads has let go of the pool, and with it of the lock.
+wait_for_pool() {
+  for _ in $(seq 600); do
+    ! flock --nonblock "$POOL" true || return 0
+    sleep 0.05
+  done
+  die "the pool stays locked"
+}
+
 make_pool() { "$PMFS" mkfs "$POOL" --size "${1:-256M}" >"$WORK/mkfs.out" || die "mkfs: $(cat "$WORK/mkfs.out")"; }
 
 mount_pool() { "$PMFS" mount "$POOL" "$MNT" "$@" >"$WORK/mount.out" || die "mount: $(cat "$WORK/mount.out")"; }
@@ -94,6 +103,7 @@ kill_server() {
   pid=$("$PROBE" server "$MNT")
   kill -9 "$pid"
   wait_for_end "$pid"
+  wait_for_pool
 }
 
 # refused MESSAGE COMMAND...: the command fails, and says so with these words (an extended regular expression).
