@@ -32,8 +32,7 @@ struct ForkHandlers {
       for (const int fd : watch->fds_) ::close(fd);
       if (watch->bytes_ != 0) {
         // MAP_FIXED over the inherited mapping: it is there, since watch and unwatch exclude forks. Should this fail
-        // (out of memory), the mapping stays, and with it the lock until the child execs or exits; nothing else can be
-        // done.
+        // (out of memory), the mapping stays, and with it the lock until the child execs or exits.
         ::mmap(watch->base_, watch->bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
       }
       ForkWatch* const next = watch->next_;

@@ -42,7 +42,7 @@ Report& Report::operator+=(const Report& o) {
   live_words = std::max(live_words, o.live_words), records = std::max(records, o.records);
   headers = std::max(headers, o.headers), fresh_words = std::max(fresh_words, o.fresh_words);
   places += o.places, states += o.states, recovery_states += o.recovery_states, killed_states += o.killed_states;
-  used += o.used, exhaustive = exhaustive && o.exhaustive;
+  followed_states += o.followed_states, used += o.used, exhaustive = exhaustive && o.exhaustive;
   failures.insert(failures.end(), o.failures.begin(), o.failures.end());
   return *this;
 }
@@ -51,7 +51,8 @@ std::string describe(const Report& r) {
   return text(r.name, ": words {live ", r.live_words, ", records ", r.records, ", headers ", r.headers, ", fresh ",
               r.fresh_words, "}, places ", r.places, ", states ", r.states, " (",
               r.exhaustive ? "exhaustive" : "sampled", "), in recovery ", r.recovery_states, ", killed ",
-              r.killed_states, ", used ", r.used, r.clean() ? "" : text(", FAILURES ", r.failures.size()));
+              r.killed_states, ", after another crash ", r.followed_states, ", used ", r.used,
+              r.clean() ? "" : text(", FAILURES ", r.failures.size()));
 }
 
 std::string describe_failures(const Report& report) {
@@ -60,7 +61,7 @@ std::string describe_failures(const Report& report) {
   return out;
 }
 
-// --- Explorer ----------------------------------------------------------------------------------------------------------
+// --- Explorer --------------------------------------------------------------------------------------------------------
 
 // One image at one place.
 struct Explorer::Site {
@@ -162,7 +163,8 @@ void Explorer::one_image(const Site& site, Judge& judge) {
   }
   subject_.drop();
   // Whatever stored without saying so would be left behind here and confuse every image that follows.
-  if ((is_new || report_.states % 64 == 0) && !image_->undone_completely()) failed("recovery, check or use stored unannounced");
+  if ((is_new || report_.states % 64 == 0) && !image_->undone_completely())
+    failed("recovery, check or use stored unannounced");
   image_->roll_back();
 
   if (problem.empty() && options_.recovery_once_in != 0 && (is_new || prng_.once_in(options_.recovery_once_in)))
@@ -205,7 +207,7 @@ void Explorer::crash_recovery(const Site& site, u64 expected, Judge& judge) {
   });
 }
 
-// --- Killed, then cut off ------------------------------------------------------------------------------------------------
+// --- Killed, then cut off --------------------------------------------------------------------------------------------
 
 Report Explorer::explore_kills(const Trace& trace, Judge& judge) {
   report_ = Report{};
@@ -275,7 +277,7 @@ void Explorer::kill_here(const PersistencyModel& model, const std::string& where
       [&](const Event& event) { opened |= event.kind == Event::Kind::kMark; });
 }
 
-// --- BeforeOrAfter -------------------------------------------------------------------------------------------------------
+// --- BeforeOrAfter ---------------------------------------------------------------------------------------------------
 
 void BeforeOrAfter::happened(const Event& event) {
   if (event.kind != Event::Kind::kMark) return;

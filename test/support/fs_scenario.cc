@@ -1,8 +1,12 @@
 #include "test/support/fs_scenario.h"
 
 #include <algorithm>
+#include <array>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <thread>
 
 #include "test/support/text.h"
 
@@ -12,7 +16,8 @@ namespace {
 const Credentials kRoot = Credentials::root();
 }
 
-// --- User --------------------------------------------------------------------------------------------------------------
+// --- User
+// --------------------------------------------------------------------------------------------------------------
 
 // What a logged change of this inode says about its lazy times: they are durable behind it.
 Allowance User::on(const std::string& path) const {
@@ -127,13 +132,12 @@ Allowance User::sync() {
   return allowance;
 }
 
-void User::hold(const std::string& path) {
-  held_.push_back(must(fs_->open_file(path, O_RDWR, 0, kRoot), "open"));
-}
+void User::hold(const std::string& path) { held_.push_back(must(fs_->open_file(path, O_RDWR, 0, kRoot), "open")); }
 
 Allowance User::anything(Prng& prng) {
   SeenTree tree;
-  if (std::string wrong = see(*fs_, tree); !wrong.empty()) throw std::runtime_error("looking at the live tree: " + wrong);
+  if (std::string wrong = see(*fs_, tree); !wrong.empty())
+    throw std::runtime_error("looking at the live tree: " + wrong);
   std::vector<std::string> files, dirs, all;
   for (const SeenNode& node : tree.nodes) {
     if (node.attributes.type() == FileType::kRegular) files.push_back(node.path);
@@ -237,7 +241,8 @@ Allowance User::anything(Prng& prng) {
   }
 }
 
-// --- Scenarios -----------------------------------------------------------------------------------------------------------
+// --- Scenarios
+// -----------------------------------------------------------------------------------------------------------
 
 bool long_form() { return std::getenv("PMFS_LONG") != nullptr; }
 
@@ -247,7 +252,7 @@ ScenarioOptions usual_options() {
     options.bound = 40000;
     options.recovery_once_in = 10;
     options.use_once_in = 100;
-    options.kill_points = 0;
+    options.kill_points = 0;  // all
     options.follow_up_once_in = 60;
   } else {
     options.follow_up_once_in = 400;
@@ -257,31 +262,69 @@ ScenarioOptions usual_options() {
 
 namespace {
 
-struct Ran {
-  Trace trace;
-  std::vector<SeenTree> trees;
-  std::vector<Allowance> allowances;
-  std::vector<std::string> did;
-  std::string problem;
+// A thread that does one thing after another, and keeps its lane from one to the next.
+class Worker {
+ public:
+  explicit Worker(ThreadId number) : thread_([this, number] { live(number); }) {}
+  ~Worker() {
+    work([] { return false; });
+    thread_.join();
+  }
+  // Lets the thread do something, and waits. What it throws is thrown here.
+  void work(std::function<bool()> task) {
+    std::unique_lock lock(mutex_);
+    task_ = std::move(task);
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return task_ == nullptr; });
+    if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
+  }
+
+ private:
+  void live(ThreadId number) {
+    const ActAs me(number);
+    for (bool going = true; going;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return task_ != nullptr; });
+      try {
+        going = task_();
+      } catch (...) {
+        thrown_ = std::current_exception();
+      }
+      task_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<bool()> task_;
+  std::exception_ptr thrown_;
+  std::thread thread_;
 };
 
-// Lets steps happen, seeing the tree before and after each. `live` is what a user sees; if somebody holds something that
-// a crash would free, what counts is what the next open would see.
-Ran run_steps(SimFs& world, User& user, const std::vector<std::function<Allowance(User&)>>& steps) {
-  Ran ran;
+constexpr ThreadId kWorkers = 3;
+std::array<std::unique_ptr<Worker>, kWorkers>& workers() {
+  static std::array<std::unique_ptr<Worker>, kWorkers> all;
+  return all;
+}
+
+// Lets steps happen, seeing the tree before and after each. What counts is what a user sees; if he holds something that
+// a crash would free, what the next open would see.
+void run_steps(SimFs& world, User& user, const std::vector<Step>& steps, const std::string& name, Ran& ran) {
   bool lazy = false;
+  const auto failed = [&](const std::string& why) { ran.failures.push_back(text(name, ": ", why)); };
   const auto look = [&] {
     SeenTree live;
-    if (std::string wrong = see(world.fs(), live); !wrong.empty()) ran.problem = "live: " + wrong;
+    if (std::string wrong = see(world.fs(), live); !wrong.empty()) failed("live: " + wrong);
+    if (std::string wrong = findings(world.fs()); !wrong.empty()) failed("live check: " + wrong);
     ImageMemory copy(world.memory().model().contents());
     FsSubject subject;
     std::string wrong = subject.open(copy.memory());
     if (wrong.empty()) wrong = subject.look();
     if (!wrong.empty()) {
-      ran.problem = "live memory, opened: " + wrong;
+      failed("live memory, opened: " + wrong);
     } else if (!user.holds_any() && !lazy && subject.fingerprint() != live.fingerprint) {
-      ran.problem = "what the live file system shows is not what is in its memory:\n" + to_text(live) +
-                    "  in memory:\n" + subject.explain();
+      failed("what the live file system shows is not what is in its memory:\n" + to_text(live) + "  in memory:\n" +
+             subject.explain());
     }
     ran.trees.push_back(user.holds_any() ? subject.seen() : std::move(live));
     subject.drop();
@@ -296,83 +339,102 @@ Ran run_steps(SimFs& world, User& user, const std::vector<std::function<Allowanc
     look();
   }
   ran.trace = world.memory().end_trace();
-  if (!world.memory().problem().empty()) ran.problem = world.memory().problem();
-  return ran;
+  ran.layout = world.layout();
+  if (!world.memory().problem().empty()) failed(world.memory().problem());
 }
 
-// Life goes on after a crash: the image is opened, random operations follow (the same thread, so the same lane), and the
-// last ones of them are crashed again.
-Report go_on(std::span<const std::byte> image, const std::string& name, u64 seed) {
-  Report report;
-  report.name = name;
-  SimFs world(image);
+// Life goes on after a crash: the image is opened, random operations follow (the same thread, so the same lane), and
+// all of them are crashed again.
+Report go_on(std::span<const std::byte> image, const std::string& name, u64 seed, const std::set<Rule>& switched_off) {
+  SimFs world(image, SimFs::quiet(), switched_off);
   User user(world.fs(), world.memory().memory());
   Prng prng(seed);
   std::string did;
-  std::vector<std::function<Allowance(User&)>> steps(3, [&](User& u) {
+  const std::vector<Step> steps(3, [&](User& u) {
     const Allowance allowance = u.anything(prng);
     did += u.last() + "; ";
     return allowance;
   });
-  Ran ran = run_steps(world, user, steps);
+  Ran ran;
+  run_steps(world, user, steps, name, ran);
   ExploreOptions explore;
   explore.name = name + ", then " + did;
   explore.seed = seed;
   explore.bound = 60;
-  explore.layout = world.layout();
+  explore.layout = ran.layout;
+  explore.switched_off = switched_off;
   explore.recovery_once_in = 100;
   explore.use_once_in = 0;
-  if (!ran.problem.empty()) report.failures.push_back(explore.name + ": " + ran.problem);
   FsSubject subject;
   TreeJudge judge(std::move(ran.trees), std::move(ran.allowances));
-  report += Explorer(subject, explore).explore(ran.trace, judge);
+  Report report = Explorer(subject, explore).explore(ran.trace, judge);
+  report.failures.insert(report.failures.end(), ran.failures.begin(), ran.failures.end());
   return report;
 }
 
 }  // namespace
 
-Report explore(const Scenario& scenario, const ScenarioOptions& options) {
-  Report report;
-  report.name = scenario.name;
-  SimFs world(scenario.pool_bytes, scenario.open);
-  world.memory().switch_off(options.switched_off);
+Step on_thread(ThreadId thread, Step step) {
+  return [=](User& user) {
+    std::unique_ptr<Worker>& worker = workers().at(thread - 1u);
+    if (worker == nullptr) worker = std::make_unique<Worker>(thread);
+    Allowance allowance;
+    worker->work([&] {
+      allowance = step(user);
+      return true;
+    });
+    return allowance;
+  };
+}
+
+Ran run(const Scenario& scenario, const std::set<Rule>& switched_off) {
+  for (auto& worker : workers()) worker.reset();
+  SimFs world(scenario.pool_bytes, scenario.open, switched_off);
   User user(world.fs(), world.memory().memory());
   scenario.prepare(user);
-  Ran ran = run_steps(world, user, scenario.steps);
-  if (!ran.problem.empty()) report.failures.push_back(scenario.name + ": " + ran.problem);
+  Ran ran;
+  run_steps(world, user, scenario.steps, scenario.name, ran);
+  user.let_go();
+  return ran;
+}
 
+Report crash(const Scenario& scenario, const Ran& ran, const ScenarioOptions& options) {
   ExploreOptions explore;
   explore.name = scenario.name;
   explore.seed = scenario.seed;
   explore.bound = options.bound;
-  explore.layout = world.layout();
+  explore.layout = ran.layout;
   explore.left_out = options.left_out;
   explore.switched_off = options.switched_off;
   explore.recovery_once_in = options.recovery_once_in;
   explore.use_once_in = options.use_once_in;
+  explore.kill_points = options.kill_points;
   explore.stop_after_failures = options.stop_after_failures;
   Report later;
   u64 crashes = 0;
   if (options.follow_up_once_in != 0) {
     explore.sample_once_in = options.follow_up_once_in;
     explore.on_sample = [&](std::span<const std::byte> image) {
-      if (later.clean()) later += go_on(image, scenario.name + ", crashed", mix(scenario.seed) + ++crashes);
+      if (later.clean())
+        later += go_on(image, scenario.name + ", crashed", mix(scenario.seed) + ++crashes, options.switched_off);
     };
   }
   FsSubject subject;
-  {
-    TreeJudge judge(ran.trees, ran.allowances);
-    Report explored = Explorer(subject, explore).explore(ran.trace, judge);
-    report += explored;
-    report.recovery_states += later.all_states();  // states behind a first crash, as those in recovery are
-    report.failures.insert(report.failures.end(), later.failures.begin(), later.failures.end());
+  TreeJudge judge(ran.trees, ran.allowances);
+  Report report = Explorer(subject, explore).explore(ran.trace, judge);
+  report.followed_states = later.all_states();
+  report.failures.insert(report.failures.end(), later.failures.begin(), later.failures.end());
+  if (options.kills && report.clean()) {
+    TreeJudge again(ran.trees, ran.allowances);
+    report += Explorer(subject, explore).explore_kills(ran.trace, again);
   }
-  if (options.kill_points != ~u32{0} && report.clean()) {
-    explore.kill_points = options.kill_points;
-    TreeJudge judge(ran.trees, ran.allowances);
-    report += Explorer(subject, explore).explore_kills(ran.trace, judge);
-  }
-  user.let_go();
+  return report;
+}
+
+Report explore(const Scenario& scenario, const ScenarioOptions& options) {
+  const Ran ran = run(scenario, options.switched_off);
+  Report report = crash(scenario, ran, options);
+  report.failures.insert(report.failures.begin(), ran.failures.begin(), ran.failures.end());
   return report;
 }
 

@@ -53,21 +53,37 @@ class User {
   std::string last_;
 };
 
+using Step = std::function<Allowance(User&)>;
+
+/// The same step, done by another thread (1, 2 or 3): so it uses another lane. Only one thread moves at a time.
+Step on_thread(ThreadId thread, Step step);
+
 struct Scenario {
+  std::string group;
   std::string name;
   std::function<void(User&)> prepare = [](User&) {};
-  std::vector<std::function<Allowance(User&)>> steps = {};
+  std::vector<Step> steps = {};
   u64 pool_bytes = SimFs::kSmall;
   OpenOptions open = SimFs::quiet();
   u64 seed = 1;
+};
+
+/// What a scenario did, and what could be seen before it and after each step. A crash of it needs nothing else.
+struct Ran {
+  Trace trace;
+  Layout layout;
+  std::vector<SeenTree> trees;
+  std::vector<Allowance> allowances;
+  std::vector<std::string> failures;  // of the live file system
 };
 
 struct ScenarioOptions {
   u64 bound = 4096;
   u32 recovery_once_in = 40;
   u32 use_once_in = 400;
-  u32 kill_points = 12;      // ~0: none
-  u32 follow_up_once_in = 0; // images after which life goes on: recovered, two more operations, crashed again
+  bool kills = true;
+  u32 kill_points = 12;
+  u32 follow_up_once_in = 0;  // images after which life goes on: recovered, some more operations, crashed again
   std::vector<LeftOut> left_out = {};
   std::set<Rule> switched_off = {};
   u32 stop_after_failures = 3;
@@ -77,7 +93,10 @@ struct ScenarioOptions {
 bool long_form();
 ScenarioOptions usual_options();
 
-/// Runs the scenario, and crashes it. Everything wrong is in the report, also what the live file system showed wrongly.
+Ran run(const Scenario& scenario, const std::set<Rule>& switched_off = {});
+Report crash(const Scenario& scenario, const Ran& ran, const ScenarioOptions& options);
+
+/// Both. Everything wrong is in the report, also what the live file system showed wrongly.
 Report explore(const Scenario& scenario, const ScenarioOptions& options = usual_options());
 
 }  // namespace pmfs::test

@@ -29,13 +29,12 @@ void Trace::apply(const Event& event, PersistencyModel& model) const {
 }
 
 bool Omissions::leaves_out(const Event& event) {
+  if (event.kind != Event::Kind::kFlush && event.kind != Event::Kind::kFence) return false;
   bool out = false;
   for (std::size_t i = 0; i < which_.size(); ++i) {
-    const LeftOut& it = which_[i];
-    if (event.why != it.why) continue;
-    if (!(event.kind == Event::Kind::kFlush && it.flushes) && !(event.kind == Event::Kind::kFence && it.fences)) continue;
+    if (event.why != which_[i].why) continue;
     const u32 number = seen_[i]++;
-    out |= it.occurrence == LeftOut::kAll || it.occurrence == number;
+    out |= which_[i].occurrence == LeftOut::kAll || which_[i].occurrence == number;
   }
   return out;
 }

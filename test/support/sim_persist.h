@@ -1,8 +1,8 @@
 // Simulated persistent memory: plain memory whose every store, flush and fence is seen, remembered and checked.
 //
 // What it owns: the memory, its persistency model, the trace of events, and the rules that a test has switched off.
-//   S1  A change of the memory that was not announced by the time of the next event is reported by problem(): at a store
-//       or flush the lines it touches are compared, at fences, marks and check_now() the whole memory.
+//   S1  A change of the memory that was not announced by the time of the next event is reported by problem(): at a
+//       store or flush the lines it touches are compared, at fences, marks and check_now() the whole memory.
 //   S2  A trace is the model at its start and the events since: whatever a power cut, or a killed process, could have
 //       left at any moment follows from it afterwards, with the program no longer running.
 // Thread rules: the hook's functions from any thread; everything else from one thread at a time, with no other running.
@@ -29,14 +29,14 @@ struct Event {
   enum class Kind : u8 { kStore, kFlush, kFence, kPoint, kMark };
   Kind kind{};
   ThreadId thread = 0;
-  Order why{};              // of a flush or fence
-  u64 off = 0;              // of a store or flush
+  Order why{};  // of a flush or fence
+  u64 off = 0;  // of a store or flush
   u64 bytes = 0;
-  u32 first_word = 0;       // of a store: the words it changed, in Trace::words
+  u32 first_word = 0;  // of a store: the words it changed, in Trace::words
   u32 word_count = 0;
-  const char* name = "";    // of a point
+  const char* name = "";  // of a point
   MarkKind mark_kind{};
-  u32 mark = 0;             // of a mark: the operation's number, or what else the test meant
+  u32 mark = 0;  // of a mark: the operation's number, or what else the test meant
 };
 
 struct Trace {
@@ -48,22 +48,19 @@ struct Trace {
   void apply(const Event& event, PersistencyModel& model) const;
 };
 
-/// The flushes or fences of one tag that shall not happen: all, or the one with this number (from 0) in the trace.
+/// Flushes and fences that shall not happen: of one tag all, or the one with this number (from 0) in the trace.
 struct LeftOut {
   static constexpr u32 kAll = ~u32{0};
   Order why{};
-  bool flushes = true;
-  bool fences = true;
   u32 occurrence = kAll;
 };
 
-/// Says for each event in turn whether it is left out.
+/// Says for each flush and fence in turn whether it is left out.
 class Omissions {
  public:
   Omissions() = default;
   explicit Omissions(std::vector<LeftOut> which) : which_(std::move(which)), seen_(which_.size()) {}
   bool leaves_out(const Event& event);
-  bool empty() const { return which_.empty(); }
 
  private:
   std::vector<LeftOut> which_;
