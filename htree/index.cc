@@ -62,10 +62,11 @@ Result<void> Index::verify_below(u64 block, u32 level, u64 first, u64 end,
     return Error{Errc::kCorrupt, "an index node is damaged", off};
   PMFS_TRY(visit_node(block));
   for (u32 i = 0; i < at->count.get(); ++i) {
-    const u64 key = at->entries[i].key.get();
+    // The first entry takes the whole range from where the node above lets it begin (X2).
+    const u64 key = i == 0 ? first : at->entries[i].key.get();
     const u64 next = i + 1 < at->count.get() ? at->entries[i + 1].key.get() : end;
     // Inside its range and ascending, strictly: so no node is met twice, and a walk ends.
-    if (key < first || key >= next || next > end)
+    if (at->entries[i].key.get() < first || at->entries[i].key.get() >= next || next > end)
       return Error{Errc::kCorrupt, "an index node's keys are out of order", off};
     const u64 target = at->entries[i].target.get();
     if (level == 0)
@@ -92,7 +93,7 @@ Result<IndexedLeaf> Index::find(u64 root, u64 key) const {
   for (u32 level = root_level(root);; --level) {
     PMFS_ASSIGN(const media::IndexNode* const at, node(block, level));
     const u32 i = covering(*at, key);
-    leaf.key = at->entries[i].key.get();
+    if (i != 0) leaf.key = at->entries[i].key.get();
     leaf.next_is_near = i + 1 < at->count.get();
     if (leaf.next_is_near) leaf.next_key = at->entries[i + 1].key.get();
     block = at->entries[i].target.get();
@@ -137,27 +138,28 @@ Result<void> Index::write_nodes(Edit& edit, u32 level, const std::vector<media::
   return {};
 }
 
-// Replaces one node: `out` gets the nodes of the same level that take its place, none if nothing is left below it.
-Result<void> Index::rewrite(Edit& edit, u64 block, u32 level, u64 key, const std::vector<media::IndexEntry>& put,
-                            std::vector<media::IndexEntry>& out) const {
+// Replaces one node, whose range begins at `first`: `out` gets the nodes of the same level that take its place, none if
+// nothing is left below it.
+Result<void> Index::rewrite(Edit& edit, u64 block, u32 level, u64 first, u64 key,
+                            const std::vector<media::IndexEntry>& put, std::vector<media::IndexEntry>& out) const {
   PMFS_ASSIGN(const media::IndexNode* const at, node(block, level));
   const u32 replaced = covering(*at, key);
-  const u64 first_key = at->entries[0].key.get();
-  std::vector<media::IndexEntry> entries;
   const u32 count = at->count.get();
+  std::vector<media::IndexEntry> entries;
   for (u32 i = 0; i < count; ++i) {
+    const u64 begins = i == 0 ? first : at->entries[i].key.get();
     if (i != replaced) {
-      entries.push_back(at->entries[i]);
+      entries.push_back(entry_of(begins, at->entries[i].target.get()));
     } else if (level == 0) {
-      if (at->entries[i].key.get() != key) return Error{Errc::kCorrupt, "the index does not know a leaf", 0};
+      if (begins != key) return Error{Errc::kCorrupt, "the index does not know a leaf", 0};
       entries.insert(entries.end(), put.begin(), put.end());
     } else {
-      PMFS_TRY(rewrite(edit, at->entries[i].target.get(), level - 1, key, put, entries));
+      PMFS_TRY(rewrite(edit, at->entries[i].target.get(), level - 1, begins, key, put, entries));
     }
   }
   drop_node(edit, block);
   if (entries.empty()) return {};
-  entries[0].key.set(first_key);  // if the first leaf went, the one behind it takes its range over
+  entries[0].key.set(first);  // if the first leaf went, the one behind it takes its range over
   return write_nodes(edit, level, entries, out);
 }
 
@@ -186,7 +188,7 @@ Result<IndexChange> Index::replace(u64 root, u64 key, const std::vector<IndexedL
   std::vector<media::IndexEntry> put;
   for (const IndexedLeaf& leaf : leaves) put.push_back(entry_of(leaf.key, leaf.logical));
   std::vector<media::IndexEntry> nodes;
-  PMFS_TRY(rewrite(edit, root_block(root), root_level(root), key, put, nodes));
+  PMFS_TRY(rewrite(edit, root_block(root), root_level(root), 0, key, put, nodes));
   PMFS_ASSIGN(edit.change.root, finish(edit, root_level(root), std::move(nodes)));
   return std::move(edit.change);
 }

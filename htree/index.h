@@ -4,7 +4,10 @@
 // Owns nothing: an index is named by its root word, which lies in the directory's inode.
 //   X1  A node is never changed in place. What changes is written anew, into fresh blocks, up to the root; the new root
 //       word goes into the caller's commit, with the words of the leaves.
-//   X2  A leaf's entries have keys from its own index key up to the next one's. Entries of one hash may so continue in
+//   X2  A leaf's entries have keys from its own index key up to the next one's. The first entry of a node begins where
+//   the
+//       node above lets the node begin, whatever key it carries: the node before may have gone. Entries of one hash may
+//       so continue in
 //   the
 //       next leaf: they are found by looking there while the next index key still has that hash.
 //   X3  An index is input: verify() looks at all of it once. Until the root word changes by our own hand, what it found
@@ -76,7 +79,7 @@ class Index {
   Result<const media::IndexNode*> node(u64 block, u32 level) const;
   Result<void> verify_below(u64 block, u32 level, u64 first, u64 end, const std::function<Result<void>(u64)>& node,
                             const std::function<Result<void>(const IndexedLeaf&)>& leaf) const;
-  Result<void> rewrite(Edit& edit, u64 block, u32 level, u64 key, const std::vector<media::IndexEntry>& put,
+  Result<void> rewrite(Edit& edit, u64 block, u32 level, u64 first, u64 key, const std::vector<media::IndexEntry>& put,
                        std::vector<media::IndexEntry>& out) const;
   Result<void> write_nodes(Edit& edit, u32 level, const std::vector<media::IndexEntry>& entries,
                            std::vector<media::IndexEntry>& out) const;

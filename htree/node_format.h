@@ -13,7 +13,7 @@ inline constexpr u32 kIndexNodeEntries = 254;
 
 /// Everything from `key` on, up to the next entry's, is below `target`.
 struct IndexEntry {
-  Le64 key;     // [ 0] lowest key; the first entry of the leftmost nodes has 0
+  Le64 key;     // [ 0] lowest key; a node's first entry begins where its parent lets it
   Le64 target;  // [ 8] level 0: the leaf's logical block in the directory file. Above: the child's block in the pool
 };
 PMFS_ON_MEDIA(IndexEntry, 16);

@@ -35,28 +35,24 @@ u64 usable_index(const Volume& volume, const InodeRef& dir) {
   if (root == 0 || !volume.options.dir_index) return 0;
   if (root == dir->index_good.load(std::memory_order_relaxed)) return root;
   if (root == dir->index_damaged.load(std::memory_order_relaxed)) return 0;
-  // Seen for the first time since the file system was opened: look at all of it once.
-  std::vector<bool> seen(dir.media().size_bytes.get() / kBlockBytes);
-  u64 leaves = 0;
-  const auto verified =
-      index_of(volume, dir)
-          .verify(
-              root, [](u64) { return Result<void>(); },
-              [&](const htree::IndexedLeaf& leaf) -> Result<void> {
-                if (leaf.logical >= seen.size() || seen[leaf.logical])
-                  return Error{Errc::kCorrupt, "an index names a leaf twice, or one that cannot be", 0};
-                seen[leaf.logical] = true;
-                leaves += 1;
-                return {};
-              });
-  u64 mapped = 0;
+  // Seen for the first time since the file system was opened: look at all of it once. It must name each leaf, once.
+  std::vector<u64> named;
+  const auto verified = index_of(volume, dir)
+                            .verify(
+                                root, [](u64) { return Result<void>(); },
+                                [&](const htree::IndexedLeaf& leaf) -> Result<void> {
+                                  named.push_back(leaf.logical);
+                                  return {};
+                                });
+  std::sort(named.begin(), named.end());
+  std::size_t at = 0;
   const auto counted = volume.maps.each(dir.media().map_root.get(), 0, kMapEnd, [&](const Extent& e) -> Result<void> {
-    mapped += e.count;
-    for (u64 i = e.logical; i < e.end(); ++i)
-      if (i >= seen.size() || !seen[i]) return Error{Errc::kCorrupt, "an index does not know a leaf", 0};
+    for (u64 logical = e.logical; logical < e.end(); ++logical)
+      if (at == named.size() || named[at++] != logical)
+        return Error{Errc::kCorrupt, "an index does not name each leaf once", 0};
     return {};
   });
-  if (verified.ok() && counted.ok() && mapped == leaves) {
+  if (verified.ok() && counted.ok() && at == named.size()) {
     dir->index_good.store(root, std::memory_order_relaxed);
     return root;
   }

@@ -396,6 +396,12 @@ Result<void> prepare_directory(Volume& volume, const InodeRef& dir) {
   if (!volume.options.dir_index || inode.size_bytes.get() <= kBlockBytes || dir->index_lacks_space ||
       usable_index(volume, dir) != 0)
     return {};
+  u64 mapped = 0;  // the one leaf of a directory that has shrunk may stand behind a hole
+  PMFS_TRY(volume.maps.each(inode.map_root.get(), 0, kMapEnd, [&](const Extent& e) -> Result<void> {
+    mapped += e.count;
+    return {};
+  }));
+  if (mapped < 2) return {};
   std::vector<Everything> all;
   PMFS_TRY(each_entry(volume, dir, [&](const htree::Entry& e, u64, u64) -> Result<void> {
     all.push_back({e.key, htree::make_target(e.ino, e.type, e.name.size()), volume.hash_name(e.name), e.name});

@@ -451,7 +451,8 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
     from_edit.retarget(*from.entry, to.inode.ino(), type_of(to.inode.media()));
     to_edit.retarget(*to.entry, from.inode.ino(), type_of(from.inode.media()));
   } else {
-    PMFS_TRY(from_edit.remove(*from.entry, crosses || to.entry.has_value()));
+    // In one directory the leaf with the other entry could be the one that is joined: its entry is retargeted below.
+    PMFS_TRY(from_edit.remove(*from.entry, crosses));
     if (to.entry.has_value()) {
       to_edit.retarget(*to.entry, from.inode.ino(), type_of(from.inode.media()));
       if (to.is_directory()) to_edit.add_links(-1);

@@ -39,12 +39,14 @@ TEST_CASE("index: splits, joins, leaves given up and an index made anew are one 
   ScenarioOptions quick = usual_options();
   quick.bound = long_form() ? 4096 : 512;
   quick.kill_points = 2;
-  crash_all({.name = "splits of an indexed leaf",
+  crash_all({.group = "index",
+             .name = "splits of an indexed leaf",
              .prepare = some(120),
              .steps = creates(120, 40),
              .pool_bytes = u64{1} << 20},
             quick);
-  crash_all({.name = "joins of leaves",
+  crash_all({.group = "index",
+             .name = "joins of leaves",
              .prepare =
                  [=](User& u) {
                    some(160)(u);
@@ -53,7 +55,8 @@ TEST_CASE("index: splits, joins, leaves given up and an index made anew are one 
              .steps = unlinks(100, 50),
              .pool_bytes = u64{1} << 20},
             quick);
-  crash_all({.name = "the last name but none goes",
+  crash_all({.group = "index",
+             .name = "the last name but none goes",
              .prepare =
                  [=](User& u) {
                    some(80)(u);
@@ -62,7 +65,8 @@ TEST_CASE("index: splits, joins, leaves given up and an index made anew are one 
              .steps = unlinks(70, 10),
              .pool_bytes = u64{1} << 20},
             quick);
-  crash_all({.name = "a rename that splits",
+  crash_all({.group = "index",
+             .name = "a rename that splits",
              .prepare = some(150),
              .steps = {[=](User& u) { return u.rename(name(3), "/" + std::string(200, 'x')); },
                        [=](User& u) { return u.rename(name(4), "/" + std::string(201, 'x')); },
@@ -74,7 +78,8 @@ TEST_CASE("index: splits, joins, leaves given up and an index made anew are one 
   // No other life after a crash for the same reason: its first change would be two commits.
   quick.follow_up_once_in = 0;
   crash_all(
-      {.name = "an index is made by the first indexed change",
+      {.group = "index",
+       .name = "an index is made by the first indexed change",
        .prepare =
            [=](User& u) {
              OpenOptions scan = SimFs::quiet();

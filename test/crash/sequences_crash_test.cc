@@ -86,15 +86,17 @@ TEST_CASE("rules: each one switched off lets some crash break the promise", "[cr
       if (!explore_sequence(seed, off).clean()) return text("sequence ", seed);
     return {};
   };
-  const std::pair<Rule, const char*> rules[] = {
-    {Rule::kEpochInRecords, "epoch in records"}, {Rule::kFreshSequence, "fresh sequence"},
-    {Rule::kFlushLastHeader, "flush last header"}, {Rule::kRetireBeforeLazy, "retire before lazy times"},
-    for (const auto& [rule, name]
-         : rules){const std::string by = noticed_by(rule);
-  std::puts(text("without the rule '", name, "': ", by.empty() ? "NOT NOTICED" : "noticed by " + by).c_str());
-  INFO(name);
-  CHECK_FALSE(by.empty());
-}
+  const std::pair<Rule, const char*> rules[] = {{Rule::kEpochInRecords, "epoch in records"},
+                                                {Rule::kFreshSequence, "fresh sequence"},
+                                                {Rule::kFlushLastHeader, "flush last header"},
+                                                {Rule::kRetireBeforeLazy, "retire before lazy times"},
+                                                {Rule::kQuarantine, "quarantine"}};
+  for (const auto& [rule, name] : rules) {
+    const std::string by = noticed_by(rule);
+    std::puts(text("without the rule '", name, "': ", by.empty() ? "NOT NOTICED" : "noticed by " + by).c_str());
+    INFO(name);
+    CHECK_FALSE(by.empty());
+  }
 }
 
 }  // namespace

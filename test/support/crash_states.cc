@@ -23,6 +23,7 @@ bool is_fresh(Order why) {
     case Order::kFreshEntry:
     case Order::kFreshLeaf:
     case Order::kFreshNode:
+    case Order::kFreshIndex:
     case Order::kFreshData:
     case Order::kFreshTarget:
     case Order::kFreshSlots:

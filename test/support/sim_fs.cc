@@ -223,9 +223,9 @@ std::string work(Memory memory, Prng& prng) {
       off += *written;
     }
     for (int i = 0; i < 2000; ++i) {
-      const auto made = fs.mknod(text("/n", i), 0644, 0, kRoot);
+      const auto made = fs.mknod(text("/used-", i), 0644, 0, kRoot);
       if (made.ok()) continue;
-      if (made.error().code != Errc::kNoSpace) return failed("filling", "/n", made.error());
+      if (made.error().code != Errc::kNoSpace) return failed("filling", "/used-", made.error());
       break;
     }
   }
