@@ -11,9 +11,9 @@
 
 #include "fs/pool.h"
 #include "pmfs/result.h"
-#include "support/catch.h"
-#include "support/prng.h"
-#include "support/scratch.h"
+#include "test/support/catch.h"
+#include "test/support/prng.h"
+#include "test/support/scratch.h"
 
 using namespace pmfs;
 using namespace pmfs::test;
