@@ -230,6 +230,9 @@ void add_times(Scenarios& all) {
          [](User& u) { return u.utimens("/f", 10, 20); }, [](User& u) { return u.read("/f"); },
          [](User& u) { return u.utimens("/f", 11, 21); }, [](User& u) { return u.read("/f"); },
          [](User& u) { return u.fsync("/f"); }}, .open = SimFs::strict_atime()});
+  add({.group = "times", .name = "utimens, read, sync of everything", .prepare = file, .steps = {
+         [](User& u) { return u.utimens("/f", 10, 20); }, [](User& u) { return u.read("/f"); },
+         [](User& u) { return u.sync(); }}, .open = SimFs::strict_atime()});
   add({.group = "times", .name = "overwrite, read, sync of everything", .prepare = file, .steps = {write("/f", 0, 10),
          [](User& u) { return u.read("/f"); }, [](User& u) { return u.sync(); }}, .open = SimFs::strict_atime()});
 }
@@ -256,6 +259,12 @@ void add_leaves(Scenarios& all) {
   add(one("leaves", "the inode file grows", [](User& u) {
     u.mkdir("/d");
     for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
+  }, [](User& u) { return u.create("/d/one-more"); }));
+  add(one("leaves", "the inode file grows over old data", [](User& u) {
+    file_with_data(u, "/old", 300000), u.unlink("/old"), u.mkdir("/d");
+    for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
+    u.fs() = Filesystem();  // closed: what was freed may be used
+    u.fs() = must(SimFs::open(u.memory(), SimFs::quiet()), "open again");
   }, [](User& u) { return u.create("/d/one-more"); }));
   add({.group = "leaves", .name = "the bytes of a removed entry", .prepare = names(14, 250), .steps = {
          [](User& u) { return u.unlink(text("/", std::string(250, 'n'), 3)); },
@@ -297,10 +306,20 @@ void add_close(Scenarios& all) {
     u.mkdir("/d"), file_with_data(u, "/d/f", 5000), u.create("/g"), u.unlink("/g");
   };
   add(one("close", "close", some, [](User& u) {
+    Allowance allowance;
+    must(u.fs().close(), "close");
+    allowance.closes = true;
+    return allowance;
+  }));
+  const auto reopen = [](User& u) {
     must(u.fs().close(), "close");
     u.fs() = must(SimFs::open(u.memory(), SimFs::quiet()), "open again");
     return Allowance{};
-  }));
+  };
+  add({.group = "close", .name = "close, open, work", .prepare = some,
+       .steps = {reopen, [](User& u) { return u.create("/after"); }}});
+  add({.group = "close", .name = "opened by one thread, used by another", .prepare = some,
+       .steps = {reopen, on_thread(1, [](User& u) { return u.create("/after"); })}});
   add({.group = "close", .name = "lazy times, close, open, work", .prepare = some, .steps = {write("/d/f", 0, 100),
          [](User& u) {
            Allowance allowance = u.sync();
@@ -330,6 +349,15 @@ void add_threads(Scenarios& all) {
        .steps = {on_thread(1, [](User& u) { return u.rename("/d/f", "/f"); }),
                  on_thread(2, [](User& u) { return u.rename("/f", "/g", RENAME_EXCHANGE); }),
                  on_thread(3, [](User& u) { return u.rename("/f", "/d/f"); })}});
+  for (const bool other_way : {false, true})
+    add({.group = "threads", .name = text("two directories changed by two threads, a file moves ", other_way ? "back" : "there"),
+         .prepare = [](User& u) { u.mkdir("/d"), u.mkdir("/e"), u.create("/d/f"), u.create("/e/g"); },
+         .steps = {on_thread(1, create("/d/a")), on_thread(2, create("/e/b")),
+                   on_thread(3, [=](User& u) { return other_way ? u.rename("/e/g", "/d/f") : u.rename("/d/f", "/e/g"); })}});
+  add({.group = "threads", .name = "a file and a directory changed by two threads, a third links",
+       .prepare = [](User& u) { u.mkdir("/d"), u.create("/f"); },
+       .steps = {on_thread(1, chmod("/f", 0600)), on_thread(2, create("/d/b")),
+                 on_thread(3, [](User& u) { return u.link("/f", "/d/f"); })}});
   add({.group = "threads", .name = "one removes, another reuses the entry's bytes, a third the inode",
        .prepare = [](User& u) {
          for (u64 i = 0; i < 14; ++i) u.create(text("/", std::string(250, 'n'), i));
@@ -342,7 +370,7 @@ void add_threads(Scenarios& all) {
 void add_drain(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
   const auto fill = [](User& u) {
-    u.mkdir("/d"), u.create("/fill");
+    u.create("/fill");
     const Attributes a = must(u.fs().stat("/fill", Credentials::root()), "stat");
     const std::vector<std::byte> chunk = some_bytes(65536, 3);
     for (u64 off = 0;;) {
@@ -355,18 +383,13 @@ void add_drain(Scenarios& all) {
        .prepare = [=](User& u) { file_with_data(u, "/old", 40000), u.create("/new"), fill(u); },
        .steps = {on_thread(1, [](User& u) { return u.unlink("/old"); }), on_thread(2, write("/new", 0, 40000)),
                  on_thread(1, [](User& u) { return u.truncate("/new", 0); }), on_thread(1, write("/fill", 1000, 9))}});
-  add({.group = "drain", .name = "the inode of a removed file is used again at once", .prepare = [](User& u) {
-         for (u64 i = 0; i < 63; ++i) u.create(text("/", i));
-       }, .steps = {on_thread(1, [](User& u) { return u.unlink("/7"); }), on_thread(2, [](User& u) {
-         // No free slot but the quarantined one, and no room to grow the inode file.
-         const std::vector<std::byte> chunk = some_bytes(65536, 3);
-         const Attributes a = must(u.fs().stat("/9", Credentials::root()), "stat");
-         for (u64 off = 0;;) {
-           const auto written = u.fs().write(a.ino, off, chunk, Credentials::root());
-           if (!written.ok()) return Allowance{};
-           off += *written;
-         }
-       }), on_thread(3, [](User& u) { return u.mkdir("/again"); })}});
+  add({.group = "drain", .name = "the inode of a removed file is used again at once",
+       .prepare = [=](User& u) {  // no free inode, and no room for more
+         for (u64 i = 0; i < 62; ++i) u.create(text("/", i));
+         fill(u);
+       },
+       .steps = {on_thread(1, [](User& u) { return u.unlink("/7"); }), on_thread(3, [](User& u) { return u.mkdir("/again"); }),
+                 on_thread(2, [](User& u) { return u.chmod("/again", 0700); })}});
 }
 
 }  // namespace
