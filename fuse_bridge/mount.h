@@ -34,6 +34,7 @@ struct MountOptions {
   std::string pool;
   std::string dir;
   bool read_only = false;
+  bool dir_index = true;
   bool relaxed = false;  ///< -o durability=relaxed
   OpenOptions::Atime atime = OpenOptions::Atime::kRelative;
   bool allow_other = false;  ///< set by default for root

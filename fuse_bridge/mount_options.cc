@@ -54,6 +54,10 @@ std::string parse_one(Text option, MountOptions& options) {
     options.atime = OpenOptions::Atime::kRelative;
   else if (option == "strictatime")
     return "option 'strictatime': the kernel serves cached reads itself and reports no access; use relatime or noatime";
+  else if (option == "dir_index")
+    options.dir_index = true;
+  else if (option == "nodir_index")
+    options.dir_index = false;
   else if (option == "allow_other")
     options.allow_other = true;
   else if (option == "suid")

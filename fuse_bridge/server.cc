@@ -180,6 +180,7 @@ void print_counts(const Bridge& bridge) {
 int serve_pool(const MountOptions& options, const Announcer& announcer) {
   OpenOptions open_options;
   open_options.read_only = options.read_only;
+  open_options.dir_index = options.dir_index;
   open_options.relaxed = options.relaxed;
   open_options.atime = options.atime;
   Result<Filesystem> opened = Filesystem::open(options.pool, open_options);

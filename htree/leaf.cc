@@ -73,7 +73,7 @@ struct Span {
   u32 from, to;
 };
 
-// Where entries lie that must stay: live ones, and those whose removal is not retired. Damaged ones are taken as long
+// Where entries lie that must stay. Damaged ones are taken as long
 // as the leaf, so nothing is ever written into a leaf that cannot be read.
 u32 spans_in_use(const media::Leaf& leaf, u64 slots, std::array<Span, media::kLeafSlots>& spans) {
   u32 count = 0;
@@ -92,8 +92,8 @@ u32 spans_in_use(const media::Leaf& leaf, u64 slots, std::array<Span, media::kLe
 
 }  // namespace
 
-std::optional<Place> find_room(const media::Leaf& leaf, std::size_t name_len, u64 reserved) {
-  const u64 in_use = leaf.live.get() | reserved;
+std::optional<Place> find_room(const media::Leaf& leaf, std::size_t name_len) {
+  const u64 in_use = leaf.live.get();
   if (in_use == ~u64{0}) return std::nullopt;
   const auto slot = static_cast<u32>(std::countr_one(in_use));
   const u32 need = entry_bytes(name_len);
@@ -113,14 +113,16 @@ std::optional<Place> find_room(const media::Leaf& leaf, std::size_t name_len, u6
   return std::nullopt;
 }
 
-bool fits_compacted(const media::Leaf& leaf, std::size_t name_len, u64 reserved) {
-  const u64 in_use = leaf.live.get() | reserved;
-  if (in_use == ~u64{0}) return false;
+u32 bytes_in_use(const media::Leaf& leaf, u64 slots) {
   std::array<Span, media::kLeafSlots> spans;
-  const u32 count = spans_in_use(leaf, in_use, spans);
-  u32 bytes = entry_bytes(name_len);
+  const u32 count = spans_in_use(leaf, slots, spans);
+  u32 bytes = 0;
   for (u32 i = 0; i < count; ++i) bytes += spans[i].to - spans[i].from;
-  return bytes <= kBlockBytes - media::kLeafHeapOff;
+  return bytes;
+}
+
+bool fits_compacted(const media::Leaf& leaf, std::size_t name_len, u64 slots) {
+  return slots != ~u64{0} && bytes_in_use(leaf, slots) + entry_bytes(name_len) <= kBlockBytes - media::kLeafHeapOff;
 }
 
 namespace {
@@ -167,26 +169,20 @@ void init(Persist& persist, media::Leaf& leaf, InodeNo owner, u64 logical, u64 s
 }
 
 void add_fresh(Persist& persist, media::Leaf& leaf, u64 target, u64 key, const NameHash& hash, std::string_view name) {
-  const auto place = find_room(leaf, name.size(), 0);
+  const auto place = find_room(leaf, name.size());
   PMFS_ASSERT(place.has_value());
   store_entry(persist, leaf, *place, target, key, hash.fingerprint, name);
   persist.store(leaf.live, leaf.live.get() | u64{1} << place->slot);
 }
 
-void copy_live(Persist& persist, const media::Leaf& from, media::Leaf& to) {
-  u32 slot = 0;
-  u32 off = media::kLeafHeapOff;
-  u64 live = 0;
-  for (u64 left = from.live.get(); left != 0; left &= left - 1) {
-    const auto source = static_cast<u32>(std::countr_zero(left));
-    const auto entry = read_entry(from, source, 0);
-    PMFS_ASSERT(entry.ok());  // fits_compacted() counts a damaged entry as a whole leaf
-    store_entry(persist, to, Place{slot, off}, make_target(entry->ino, entry->type, entry->name.size()), entry->key,
-                from.fingerprint[source], entry->name);
-    live |= u64{1} << slot++;
-    off += entry_bytes(entry->name.size());
+void copy_entries(Persist& persist, const media::Leaf& from, u64 slots, media::Leaf& to) {
+  for (; slots != 0; slots &= slots - 1) {
+    const auto slot = static_cast<u32>(std::countr_zero(slots));
+    const auto entry = read_entry(from, slot, 0);
+    PMFS_ASSERT(entry.ok());
+    add_fresh(persist, to, make_target(entry->ino, entry->type, entry->name.size()), entry->key,
+              {key_hash(entry->key), from.fingerprint[slot]}, entry->name);
   }
-  persist.store(to.live, live);
 }
 
 void flush_fresh(Persist& persist, const media::Leaf& leaf) {

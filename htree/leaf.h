@@ -79,11 +79,11 @@ u64 match(const media::Leaf& leaf, u8 fingerprint);
 Result<std::optional<Entry>> find(const media::Leaf& leaf, const NameHash& hash, std::string_view name, u64 media_off);
 
 /// Where an entry with a name of `name_len` bytes fits, or nothing.
-/// @param reserved  slots that are free but whose bytes must not be reused yet (R4: their removal is not retired).
-std::optional<Place> find_room(const media::Leaf& leaf, std::size_t name_len, u64 reserved);
-/// Whether it would fit if all entries were moved together into a fresh leaf. The `reserved` ones are counted as if
-/// they had to move too: a leaf that only waits for its last removal to be retired is not worth rewriting.
-bool fits_compacted(const media::Leaf& leaf, std::size_t name_len, u64 reserved);
+std::optional<Place> find_room(const media::Leaf& leaf, std::size_t name_len);
+/// Whether it would fit if the entries in `slots` were moved together into a fresh leaf.
+bool fits_compacted(const media::Leaf& leaf, std::size_t name_len, u64 slots);
+/// Bytes that the entries in `slots` take. A damaged one counts as a whole leaf.
+u32 bytes_in_use(const media::Leaf& leaf, u64 slots);
 
 /// Writes an entry into free bytes and flushes it. It is not live until its bit is set in `leaf.live`.
 void write_entry(Persist& persist, media::Leaf& leaf, const Place& place, u64 target, u64 key, const NameHash& hash,
@@ -93,8 +93,9 @@ Le64& target_word(media::Leaf& leaf, const Entry& entry);
 
 /// Makes an empty leaf in a fresh block. Not flushed: see flush_fresh().
 void init(Persist& persist, media::Leaf& leaf, InodeNo owner, u64 logical, u64 seed);
-/// Copies all live entries of `from` into the fresh, empty leaf `to`, close together, live. Not flushed.
-void copy_live(Persist& persist, const media::Leaf& from, media::Leaf& to);
+/// Adds the entries in `slots` of `from` to the fresh leaf `to`, live at once: nothing points to it yet. Not flushed.
+/// REQUIRES: there is room; `slots` are live in `from` and have been read before.
+void copy_entries(Persist& persist, const media::Leaf& from, u64 slots, media::Leaf& to);
 /// Adds an entry to a fresh leaf, live at once: nothing points to the leaf yet. Not flushed.
 void add_fresh(Persist& persist, media::Leaf& leaf, u64 target, u64 key, const NameHash& hash, std::string_view name);
 /// Flushes what a fresh leaf uses.

@@ -48,6 +48,13 @@ class BlockHold {
   /// Gives one run back early.
   void give_back(u64 first);
   void keep() { runs_.clear(); }
+  /// Takes over what `other` holds.
+  void adopt(BlockHold& other) {
+    runs_.insert(runs_.end(), other.runs_.begin(), other.runs_.end());
+    other.runs_.clear();
+  }
+  /// An empty hold on the same source, for an attempt that may be given up.
+  BlockHold attempt() const { return BlockHold(source_, purpose_); }
 
  private:
   BlockSource& source_;

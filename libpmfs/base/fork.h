@@ -6,8 +6,7 @@
 //       as one copy lives, the pool stays locked. (libpmemobj closes its descriptors after mapping a file; there the
 //       mapping alone holds the lock.) The addresses stay taken, so that nothing else lands there and a stray access
 //       in the child faults instead of reaching the pool.
-//   F3  No fork() begins while a ForkHold exists: opening and closing happen under one, so a child never gets half of
-//   it.
+//   F3  No fork() begins while a ForkHold exists: opening and closing happen under one; a child never gets half.
 // Threads: any. fork() waits for holds and is therefore as slow as an open or close under way.
 // Not covered: children made behind the C library's back (the clone system call, _Fork) run no handlers; in them the
 //   generation is unchanged. posix_spawn and vfork run none either, but the child execs, which drops mappings;
@@ -49,8 +48,10 @@ class ForkWatch {
   ForkWatch(const ForkWatch&) = delete;
   ForkWatch& operator=(const ForkWatch&) = delete;
 
-  /// Begins to watch. @param base, bytes: a mapping, page-aligned; bytes may be 0. @param fds: descriptors, may be
-  /// empty. REQUIRES: `hold` is alive; not watching yet.
+  /// Begins to watch.
+  /// @param base, bytes  a mapping, page-aligned; bytes may be 0.
+  /// @param fds          descriptors; may be empty.
+  /// REQUIRES: `hold` is alive; not watching yet.
   void watch(const ForkHold& hold, void* base, std::size_t bytes, std::vector<int> fds);
 
   /// Ends it; nothing happens if it is not watching. REQUIRES: `hold` is alive.

@@ -12,6 +12,7 @@ namespace pmfs {
   X(kFreshEntry, "a live bit could show an entry whose bytes are not there")                                     \
   X(kFreshLeaf, "a directory could map a leaf whose bytes are not there")                                        \
   X(kFreshNode, "a map root could lead to a node whose bytes are not there")                                     \
+  X(kFreshIndex, "an index root could lead to a node whose bytes are not there")                                 \
   X(kFreshData, "a mapped block, or bytes below a raised size, could show what lay there before")                \
   X(kFreshTarget, "a symbolic link could have another target")                                                   \
   X(kFreshSlots, "slots of a grown inode file could look live")                                                  \

@@ -6,7 +6,7 @@
 //   Q2  What open handles and pins hold is not here yet: it is added when the last of them goes.
 //   Q3  drain() costs one fence and is called with no lock held.
 // No grace period is waited for: in this version every reader of a block holds its inode's lock, so the freeing commit
-// itself waited for it. (Readers without locks come with the directory index; the wait belongs in collect().)
+// itself waited for it. (When readers without locks come, the wait belongs in collect().)
 // Thread rules: all functions from any thread.
 #pragma once
 

@@ -18,7 +18,6 @@ enum class Rule : u8 {
   kFlushLastHeader,   // R2: step 1 flushes the header of the lane that last changed each locked inode
   kRetireBeforeLazy,  // R3: times stored without a record wait until the last logged change is retired
   kQuarantine,        // R4: freed blocks and slots wait until the freeing bump is ordered
-  kEntryQuarantine,   // R4: bytes of a removed entry wait until the removing change is retired
 };
 
 struct SimHook {

@@ -42,6 +42,7 @@ class Checker {
   void check_node(u64 block, u32 level, InodeNo ino);
   void check_inode(u64 slot);
   void check_directory(const InodeRef& dir);
+  void check_index(const InodeRef& dir, u64& blocks);
   void check_file(const InodeRef& file, u64 blocks, u64 end);
   void check_names();
   void check_space();
@@ -175,6 +176,45 @@ void Checker::check_directory(const InodeRef& dir) {
         off_of(&inode), dir.ino());
 }
 
+// The index knows every leaf once, and each leaf's entries have keys of its range.
+void Checker::check_index(const InodeRef& dir, u64& blocks) {
+  const media::Inode& inode = dir.media();
+  const u64 root = inode.rdev_index.get();
+  if (root == 0) return;
+  u64 leaves = 0;
+  const auto result =
+      index_of(volume_, dir)
+          .verify(
+              root,
+              [&](u64 block) -> Result<void> {
+                own({block, 1}, dir.ino(), "an index node");
+                blocks += 1;
+                return {};
+              },
+              [&](const htree::IndexedLeaf& leaf) -> Result<void> {
+                leaves += 1;
+                PMFS_ASSIGN(const u64 block, leaf_block(volume_, dir, leaf.logical));
+                const media::Leaf& at = leaf_at(volume_, block);
+                for (u64 left = at.live.get(); left != 0; left &= left - 1) {
+                  PMFS_ASSIGN(const htree::Entry entry, htree::read_entry(at, static_cast<u32>(std::countr_zero(left)),
+                                                                          to_u64(block_off(block))));
+                  if (entry.key < leaf.key || entry.key >= leaf.next_key)
+                    add("index-range", "an entry stands in a leaf that the index does not give it",
+                        to_u64(block_off(block)), dir.ino());
+                }
+                return {};
+              });
+  if (!result.ok()) return add("index-damaged", result.error(), dir.ino());
+  u64 mapped = 0;
+  (void)volume_.maps.each(inode.map_root.get(), 0, kMapEnd, [&](const Extent& e) -> Result<void> {
+    mapped += e.count;
+    return {};
+  });
+  if (mapped != leaves || leaves < 2)
+    add("index-leaves", "a directory has " + std::to_string(mapped) + " leaves and its index " + std::to_string(leaves),
+        off_of(&inode), dir.ino());
+}
+
 void Checker::check_file(const InodeRef& file, u64 blocks, u64 end) {
   const media::Inode& inode = file.media();
   const FileType type = type_of(inode);
@@ -213,6 +253,7 @@ void Checker::check_inode(u64 slot) {
   u64 blocks = 0;
   u64 end = 0;
   check_map(ino, inode.map_root.get(), blocks, end);
+  if (type_of(inode) == FileType::kDirectory) check_index(*ref, blocks);
   check_file(*ref, blocks, end);
   if (type_of(inode) == FileType::kDirectory) {
     report_.directories += 1;
@@ -276,11 +317,14 @@ void Checker::check_space() {
       continue;
     for (const BlockRun& run : volume_.maps.all_blocks(ref.media().map_root.get()))
       leaked -= std::min(leaked, run.count);
+    if (type_of(ref.media()) == FileType::kDirectory)
+      leaked -= std::min<u64>(leaked, index_blocks(volume_, ref).size());
   }
   const u64 waiting = volume_.quarantine.blocks();
   if (missing != 0)
     add("space-used-but-free", std::to_string(missing) + " blocks are in use and counted as free", 0, kNoInode);
-  if (leaked != waiting)
+  // The blocks of a damaged index are out of reach until the next open, which finds them free.
+  if (leaked != waiting && volume_.damaged_indexes == 0)
     add("space-leaked",
         std::to_string(leaked) + " blocks are out of reach, " + std::to_string(waiting) + " of them wait to be reused",
         0, kNoInode);

@@ -1,13 +1,17 @@
 // One directory: finding, adding, removing and retargeting names in its leaves, and listing them.
 //
 // Owns nothing: works on an inode that the caller has locked, and on the caller's commit.
-//   D1  Names are found by a scan of the leaves; entries stand in no particular order among leaves.
-//   D2  An entry keeps its key while it lives, and stays in its logical block; only a rewrite of that block moves it.
+//   D1  With an index, the leaves are found by key; without, all of them are scanned. Both give the same answers.
+//   D2  An entry keeps its key while it lives. Without an index it also stays in its logical block.
 //   D3  A change here adds words to the commit and fresh contents to the medium; nothing is live before the commit
-//   runs. D4  What a change removed is not overwritten before that change is retired (R4): after_commit() notes it,
-//   room for a
-//       new entry is looked for elsewhere.
-// Thread rules: shared lock for find() and the listing, exclusive lock for a DirectoryEdit, until its after_commit().
+//   runs. D4  A directory of one leaf has no index. One of several leaves without an index root has a stale index: it
+//   is scanned,
+//       and the next indexed change makes the index, as a commit of its own (prepare_directory()).
+//   D5  An index is looked at as a whole before it is first used. A damaged one counts as stale from then on.
+//   D6  Bytes of removed entries may be written over by the next commit on the directory, before the removing one is
+//       retired: no commit logs a word in an entry or a block that it removes, and any earlier commit that did was
+//       retired by the removing one (R2).
+// Thread rules: shared lock for finding and listing, exclusive lock for a DirectoryEdit, until its after_commit().
 #pragma once
 
 #include <optional>
@@ -15,6 +19,7 @@
 #include <string_view>
 
 #include "fs/volume.h"
+#include "htree/index.h"
 
 namespace pmfs {
 
@@ -35,6 +40,32 @@ Result<std::optional<FoundEntry>> find_entry(const Volume& volume, const InodeRe
 Result<void> each_entry(const Volume& volume, const InodeRef& dir,
                         const std::function<Result<void>(const htree::Entry&, u64 block, u64 logical)>& visit);
 
+/// The leaf in block `block`. REQUIRES: it lies in the file system.
+inline media::Leaf& leaf_at(const Volume& volume, u64 block) {
+  return *reinterpret_cast<media::Leaf*>(volume.persist.memory().at(block_off(block)));
+}
+
+/// Calls `visit` for each leaf, checked, in logical order; it returns true to go on, false to stop. @error kCorrupt.
+Result<void> each_leaf(const Volume& volume, const InodeRef& dir,
+                       const std::function<Result<bool>(const media::Leaf&, u64 block, u64 logical)>& visit);
+
+/// The index of a directory, as a thing to walk and change.
+htree::Index index_of(const Volume& volume, const InodeRef& dir);
+/// The root of an index that may be used now; 0: the directory is to be scanned. REQUIRES: at least the shared lock.
+u64 usable_index(const Volume& volume, const InodeRef& dir);
+/// The blocks of an index; none if it is damaged. REQUIRES: at least the shared lock, or that nobody else is here.
+std::vector<BlockRun> index_blocks(const Volume& volume, const InodeRef& dir);
+/// The block of a leaf that the index names. @error kCorrupt.
+Result<u64> leaf_block(const Volume& volume, const InodeRef& dir, u64 logical);
+/// Calls `visit` for each leaf that may hold names of `hash`.
+Result<void> each_leaf_of_hash(const Volume& volume, const InodeRef& dir, u64 root, u64 hash,
+                               const std::function<Result<bool>(const media::Leaf&, u64 block, u64 logical)>& visit);
+
+/// Makes the index of a directory that should have one and has not: all entries in key order into fresh leaves, one
+/// commit. Without space for it the directory stays scanned. REQUIRES: the exclusive lock, before a change is begun.
+/// @error kCorrupt, kIo.
+Result<void> prepare_directory(Volume& volume, const InodeRef& dir);
+
 /// The changes that one commit makes to one directory.
 class DirectoryEdit {
  public:
@@ -43,47 +74,68 @@ class DirectoryEdit {
 
   /// Adds a name that is not there. @error kNoSpace (also: 32,767 names of one hash), kFileTooBig, kCorrupt.
   Result<void> insert(std::string_view name, InodeNo ino, FileType type);
-  void remove(const FoundEntry& entry);
+  /// Takes an entry away. With an index, a leaf that becomes nearly empty is given up or joined with its neighbour, if
+  /// `may_shrink` and blocks for it can be had. Not together with insert() in one directory.
+  Result<void> remove(const FoundEntry& entry, bool may_shrink);
   void retarget(const FoundEntry& entry, InodeNo ino, FileType type);
   /// Adds to the directory's link count: subdirectories come and go.
   void add_links(int delta);
 
   /// After the commit has run: what the next change must know; and the blocks this one freed.
-  void after_commit(const ChangeMark& mark, Freed& freed);
+  void after_commit(Freed& freed);
 
  private:
-  Result<void> put_in_fresh_leaf(const media::Leaf* from, u64 logical, std::string_view name, u64 target, u64 key,
-                                 const htree::NameHash& hash);
-  u64 reserved_slots(u64 block) const;
-  media::Leaf& leaf(u64 block) const;
+  struct NewEntry {
+    std::string_view name;
+    htree::NameHash hash;
+    u64 target;
+    u64 key;
+  };
+  Result<u32> free_ordinal(u64 root, u64 hash, u8 fingerprint) const;
+  Result<void> insert_by_scan(const NewEntry& entry);
+  Result<void> insert_by_index(u64 root, const NewEntry& entry);
+  bool put_in_place(u64 block, u64 logical, const NewEntry& entry);
+  Result<void> add_leaf(u64 logical, const NewEntry& entry);
+  Result<void> rewrite_leaf(u64 block, u64 logical, const NewEntry& entry);
+  Result<void> split(u64 root, const htree::IndexedLeaf& leaf, u64 block, const NewEntry& entry);
+  Result<void> shrink(u64 root, const FoundEntry& entry, u64 live, bool& done);
+
+  u64 live_after(const media::Leaf& leaf) const { return commit_.value(leaf.live); }
+  Result<u64> fresh_leaf(BlockHold& hold, u64 logical);
+  Result<void> map_leaf(BlockHold& hold, u64 logical, u64 block);
+  void take_map_change(MapChange change);
+  void take_index_change(htree::IndexChange change);
+  Result<void> drop_index();
+  u64 end_logical() const;
 
   Volume& volume_;
   const InodeRef& dir_;
   Commit& commit_;
   BlockHold& hold_;
   std::vector<BlockRun> freed_;
-  u64 removed_block_ = 0;
-  u64 removed_slots_ = 0;
+  u64 removed_from_ = 0;  // the block of a leaf whose live word this commit changes by a removal
   u64 hint_;
+  u64 new_root_ = 0;
 };
 
-/// The sorted keys of a directory at one moment, for a listing in key order without an index.
-class DirectorySnapshot {
+/// A listing in key order: by the index, or from the sorted keys of the directory at one moment.
+class DirectoryListing {
  public:
-  /// Takes the snapshot. REQUIRES: at least the shared lock.
-  Result<void> take(const Volume& volume, const InodeRef& dir);
-  bool taken() const { return taken_; }
-  void forget() { *this = DirectorySnapshot(); }
   /// The first entry with a key above `key` that is still there. @return false at the end. REQUIRES: the shared lock.
   Result<bool> next(const Volume& volume, const InodeRef& dir, u64 key, DirEntry& out);
+  void forget() { *this = DirectoryListing(); }
 
  private:
   struct Key {
     u64 key;
     u64 logical;
   };
+  Result<void> take_snapshot(const Volume& volume, const InodeRef& dir);
+  Result<bool> next_of_snapshot(const Volume& volume, const InodeRef& dir, u64 key, DirEntry& out);
+
   std::vector<Key> keys_;
   std::size_t at_ = 0;  // where the last call stopped: sequential reading does not search
+  u64 rebuilds_ = 0;
   bool taken_ = false;
 };
 

@@ -545,7 +545,7 @@ Result<void> File::truncate(u64 size_bytes) const {
 // ---------------------------------------------------------------------------------------------------------------------
 
 struct Dir::Stream {
-  DirectorySnapshot snapshot;
+  DirectoryListing listing;
 };
 
 Dir::Dir(std::shared_ptr<FilesystemImpl> fs, InodeNo ino)
@@ -576,7 +576,7 @@ Result<void> Dir::close() {
 }
 
 void Dir::rewind() {
-  if (stream_ != nullptr) stream_->snapshot.forget();
+  if (stream_ != nullptr) stream_->listing.forget();
 }
 
 Result<bool> Dir::read(u64 cookie, DirEntry& out) {
@@ -594,9 +594,7 @@ Result<bool> Dir::read(u64 cookie, DirEntry& out) {
       std::strcpy(out.name, dot ? "." : "..");
       return true;
     }
-    // The listing is of one moment, the first read behind the dots: what comes and goes later is not promised.
-    if (!stream_->snapshot.taken()) PMFS_TRY(stream_->snapshot.take(*volume, dir));
-    return stream_->snapshot.next(*volume, dir, cookie, out);
+    return stream_->listing.next(*volume, dir, cookie, out);
   });
 }
 

@@ -144,7 +144,9 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
         state->refs += 1;
         ref = InodeRef(this, state.get());
       }
-      ref->lock.lock();
+      // Only tried: it comes after the inode file's lock, against the LOCK order. Nobody can have it: its number is
+      // new.
+      if (!ref->lock.try_lock()) return Error{Errc::kNoSpace, "a new inode is busy", 0};
       NewInode fresh(*this, std::move(ref));
       fresh.growth_ = std::move(growth);
       if (auto grown = grow(commit, hold, fresh); !grown.ok()) return grown.error();
@@ -159,7 +161,9 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
     ref->times_lazy = false;
     ref->atime_ns = 0;
     ref->atime_logged = {};
-    ref->removed_block = ref->removed_slots = ref->hint_logical = 0;
+    ref->hint_logical = 0;
+    ref->index_good = ref->index_damaged = 0;
+    ref->index_lacks_space = false;
     return NewInode(*this, std::move(ref));
   }
 }
@@ -318,23 +322,28 @@ bool InodeTable::held(const InodeState& state) const {
 }
 
 // Frees an inode that has neither names nor holds. REQUIRES: its exclusive lock.
-void InodeTable::reclaim(InodeState& state, Freed& freed) {
-  state.dead = true;
-  state.times_lazy = false;
-  state.atime_ns = 0;
-  for (const BlockRun& run : maps_.all_blocks(state.media->map_root.get())) freed.blocks.push_back(run);
-  freed.slots.push_back(to_u64(state.ino) - 1);
+void InodeTable::reclaim(const InodeRef& ref, Freed& freed) {
+  ref->dead = true;
+  ref->times_lazy = false;
+  ref->atime_ns = 0;
+  const media::Inode& inode = ref.media();
+  for (const BlockRun& run : maps_.all_blocks(inode.map_root.get())) freed.blocks.push_back(run);
+  constexpr u32 kTypeBits = 0170000;
+  constexpr u32 kDirectoryBits = 0040000;
+  if ((media::low_half(inode.mode_links.get()) & kTypeBits) == kDirectoryBits)
+    for (const BlockRun& run : index_blocks_(ref)) freed.blocks.push_back(run);
+  freed.slots.push_back(to_u64(ref.ino()) - 1);
 }
 
-void InodeTable::unlinked(InodeState& state, Freed& freed) {
+void InodeTable::unlinked(const InodeRef& ref, Freed& freed) {
   {
-    std::lock_guard lock(shard(state.ino).mutex);
-    if (state.handles != 0 || state.pins != 0) {
-      state.unlinked = true;
+    std::lock_guard lock(shard(ref.ino()).mutex);
+    if (ref->handles != 0 || ref->pins != 0) {
+      ref->unlinked = true;
       return;
     }
   }
-  reclaim(state, freed);
+  reclaim(ref, freed);
 }
 
 // After a hold has gone: if it was the last of an inode without names, the inode is freed. No store, no fence.
@@ -347,7 +356,7 @@ void InodeTable::bury(const InodeRef& ref) {
       if (!ref->unlinked || ref->handles != 0 || ref->pins != 0) return;
       ref->unlinked = false;
     }
-    reclaim(*ref, freed);
+    reclaim(ref, freed);
     // Its last change, not only the one that took the last name: each change had retired the one before it (R2).
     freed.by = ref->last;
   }

@@ -18,6 +18,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,12 +46,13 @@ struct InodeState {
   ChangeMark atime_logged;       // the commit that last logged the atime word
   std::atomic<i64> atime_ns{0};  // a newer access time, not yet in the inode; 0: none. Set under the shared lock
 
-  // Directories: what the last change removed, whose bytes may not be reused until it is retired (R4), and where a new
-  // entry will probably fit.
-  u64 removed_block = 0;
-  u64 removed_slots = 0;
-  ChangeMark removed_by;
+  // Directories: where a new entry will probably fit, if there is no index. Which index root was looked at and found
+  // good, and which one found damaged (0: none): set under the shared lock too.
   u64 hint_logical = 0;
+  std::atomic<u64> index_good{0};
+  std::atomic<u64> index_damaged{0};
+  std::atomic<u64> rebuilds{0};    // how often entries were moved to other leaves by the making of an index
+  bool index_lacks_space = false;  // a rebuild found no blocks; it is not tried again until the directory changes hands
 
   // Guarded by the table's shard mutex.
   u32 refs = 0;           // InodeRefs
@@ -135,12 +137,16 @@ class InodeTable {
 
   /// The last name is gone. REQUIRES: the exclusive lock, and the commit has run. If nobody holds the inode it is dead
   /// now, and what it held goes to `freed`.
-  void unlinked(InodeState& state, Freed& freed);
+  void unlinked(const InodeRef& ref, Freed& freed);
   /// Whether somebody holds it.
   bool held(const InodeState& state) const;
 
   /// Gets freed inodes of last holds. Set once, before use.
-  void set_quarantine(Quarantine* quarantine) { quarantine_ = quarantine; }
+  /// @param index_blocks  gives the blocks of a directory's index.
+  void set_quarantine(Quarantine* quarantine, std::function<std::vector<BlockRun>(const InodeRef&)> index_blocks) {
+    quarantine_ = quarantine;
+    index_blocks_ = std::move(index_blocks);
+  }
   /// For each state that exists now, without its lock.
   std::vector<InodeRef> all();
 
@@ -161,7 +167,7 @@ class InodeTable {
   bool only_reference(const InodeRef& ref) const;
   void trim(Shard& shard);
   void bury(const InodeRef& ref);
-  void reclaim(InodeState& state, Freed& freed);
+  void reclaim(const InodeRef& ref, Freed& freed);
   void set_block(u64 index, u64 block);
   std::optional<u64> pop_free_slot();
   Result<void> grow(Commit& commit, BlockHold& hold, NewInode& fresh);
@@ -171,6 +177,7 @@ class InodeTable {
   media::Superblock& superblock_;
   const ExtentMap& maps_;
   Quarantine* quarantine_ = nullptr;
+  std::function<std::vector<BlockRun>(const InodeRef&)> index_blocks_;
   mutable std::array<Shard, kShards> shards_;
 
   // Blocks of the inode file, by index: chunk k holds 64 << k of them, so that growing moves nothing.

@@ -221,6 +221,7 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
   if (parent.must_be_directory && !directory)
     return Error{Errc::kNotFound, "a slash follows a name that is no directory", 0};
   PMFS_TRY(check_access(dir.media(), kMayWrite, who));
+  PMFS_TRY(prepare_directory(volume, dir));
 
   // ORDER create: the inode, its entry and a grown leaf, map or inode file lie where nothing points to, and ride in
   // fence 1.
@@ -242,7 +243,7 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
   PMFS_ASSIGN(const ChangeMark mark, commit.run());
   hold.keep();
   Freed freed;
-  edit.after_commit(mark, freed);
+  edit.after_commit(freed);
   if (hold_new) hold_new(*inode);
   const Attributes made = attributes_of(inode);
   fresh.keep(freed);
@@ -272,6 +273,7 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     if (file->dead || media::low_half(inode.state_gen.get()) != media::kSlotLive)
       return Error{Errc::kNotFound, "the file was removed", 0};
     if (type_of(inode) == FileType::kDirectory) return Error{Errc::kPermission, "directories have one name", 0};
+    PMFS_TRY(prepare_directory(volume, dir));
     if (links_of(inode) == ~u32{0}) return Error{Errc::kTooManyLinks, "the link count is at its limit", 0};
 
     // ORDER link: the entry rides in fence 1. Live words: its bit, the parent's times and count, the file's links and
@@ -287,7 +289,7 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     PMFS_ASSIGN(const ChangeMark mark, commit.run());
     hold.keep();
     Freed freed;
-    edit.after_commit(mark, freed);
+    edit.after_commit(freed);
     if (hold_linked) hold_linked(*file);
     freed.by = mark;
     volume.quarantine.add(std::move(freed));
@@ -333,13 +335,14 @@ Result<void> remove_name(Volume& volume, const At& at, RemoveKind kind, const Cr
     BlockHold hold(volume.blocks, Purpose::kFreeing);
     const i64 now = now_ns();
     DirectoryEdit edit(volume, dir, commit, hold, now);
-    edit.remove(*entry);
+    PMFS_TRY(edit.remove(*entry, true));
     if (directory) edit.add_links(-1);
     const bool last = take_name(volume, commit, victim, static_cast<u64>(now));
     PMFS_ASSIGN(const ChangeMark mark, commit.run());
+    hold.keep();
     Freed freed;
-    edit.after_commit(mark, freed);
-    if (last) volume.inodes.unlinked(*victim, freed);
+    edit.after_commit(freed);
+    if (last) volume.inodes.unlinked(victim, freed);
     freed.by = mark;
     volume.quarantine.add(std::move(freed));
     return {};
@@ -448,7 +451,8 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
     from_edit.retarget(*from.entry, to.inode.ino(), type_of(to.inode.media()));
     to_edit.retarget(*to.entry, from.inode.ino(), type_of(from.inode.media()));
   } else {
-    from_edit.remove(*from.entry);
+    // In one directory the leaf with the other entry could be the one that is joined: its entry is retargeted below.
+    PMFS_TRY(from_edit.remove(*from.entry, crosses));
     if (to.entry.has_value()) {
       to_edit.retarget(*to.entry, from.inode.ino(), type_of(from.inode.media()));
       if (to.is_directory()) to_edit.add_links(-1);
@@ -460,9 +464,9 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
   PMFS_ASSIGN(const ChangeMark mark, commit.run());
   hold.keep();
   Freed freed;
-  from_edit.after_commit(mark, freed);
-  if (crosses) to_edit.after_commit(mark, freed);
-  if (last) volume.inodes.unlinked(*to.inode, freed);
+  from_edit.after_commit(freed);
+  if (crosses) to_edit.after_commit(freed);
+  if (last) volume.inodes.unlinked(to.inode, freed);
   freed.by = mark;
   volume.quarantine.add(std::move(freed));
   return {};
@@ -502,6 +506,7 @@ Result<void> rename_name(Volume& volume, const At& from_at, const At& to_at, uns
         return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
       PMFS_TRY(check_access(dir.media(), kMayExecute, who));
     }
+    PMFS_TRY(prepare_directory(volume, to.dir()));
     PMFS_TRY(find_end(volume, from));
     PMFS_TRY(find_end(volume, to));
     for (const RenameEnd* end : {&from, &to})

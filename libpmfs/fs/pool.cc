@@ -32,8 +32,7 @@ constexpr char kLayout[] = "pmfs";
 constexpr u64 kRootBytes = 2 * kLocatorBytes;
 constexpr u64 kLineBytes = 64;
 
-// libpmemobj's heap: chunks of 256 KiB; an allocation of n chunks has room for n chunks less its header of up to 64
-// bytes.
+// libpmemobj's heap: chunks of 256 KiB. An allocation of n chunks has room for n chunks less its header (64 at most).
 constexpr u64 kChunkBytes = u64{256} << 10;
 constexpr u64 kAllocHeaderBytes = 64;
 constexpr u64 kMaxChunks = (PMEMOBJ_MAX_ALLOC_SIZE + kAllocHeaderBytes) / kChunkBytes;
@@ -51,7 +50,9 @@ class CtlSetting {
   CtlSetting(const CtlSetting&) = delete;
   CtlSetting& operator=(const CtlSetting&) = delete;
   ~CtlSetting() {
+    const int err = errno;  // of the call that this was set for
     if (known_) ::pmemobj_ctl_set(nullptr, name_, &before_);
+    errno = err;
   }
   bool ok() const { return known_; }
 
@@ -125,8 +126,7 @@ std::string read_proc(const char* path) {
 }
 
 /// How many bytes from `base` on are mapped from the pool's parts without a gap. libpmemobj does not tell.
-/// Parts are recognised by inode number alone: the device number shown in /proc differs from stat's on some file
-/// systems.
+/// Parts are recognised by inode number alone: on some file systems /proc shows another device number than stat.
 u64 mapped_bytes(const void* base, const std::vector<PoolPart>& parts) {
   const auto start = reinterpret_cast<u64>(base);
   u64 end = start;
@@ -313,8 +313,8 @@ namespace {
 
 /// pmemobj_create, with libpmemobj's shutdown state (SDS) on where the medium is persistent, unless the user has it
 /// off. Elsewhere it is off: the hardware's counters cannot be read there, and what is recorded instead can only stop
-/// an open. Where they should be readable and are not (some kernels, some users), the pool is made without. REQUIRES:
-/// under a ForkHold.
+/// an open. Where they should be readable and are not (some kernels, some users), the pool is made without.
+/// REQUIRES: under a ForkHold.
 PMEMobjpool* create_by_medium(const char* path, u64 size_bytes, u32 mode, Durability medium) {
   const bool wanted = medium == Durability::kPersistent;
   {

@@ -1,10 +1,9 @@
 // The pool: the one module that knows libpmemobj. It makes and opens a pool, and hands out its memory, its regions and
 // the place of the locator; after that libpmemobj is not called again until the pool is closed.
 //   P1  A file operation never calls libpmemobj: what it offers (publish, transactions) costs 2 to 5 fences and more.
-//   P2  create() takes all of the heap as a few large allocations, the regions. Nobody allocates in the pool
-//   afterwards,
-//       so its heap metadata never changes again, and a pool in which libpmemobj has work left is one whose mkfs did
-//       not finish: open() says so and does not let libpmemobj replay it.
+//   P2  create() takes all of the heap as a few large allocations, the regions. Nobody allocates in the pool later, so
+//       its heap metadata never changes again. A pool in which libpmemobj has work left is therefore one whose mkfs
+//       did not finish, or a damaged or forged one: open() says so and does not let libpmemobj replay it.
 //   P3  A pool is hostile input. Its header is checked before libpmemobj sees it, and the locator's place after.
 //   P4  The lock (flock) belongs to the open file; descriptors and mappings hold it. A forked child loses both at once
 //       (base/fork.h), so the parent's close gives the pool free, whatever children do.
@@ -37,7 +36,8 @@ inline constexpr u64 kMinPoolBytes = u64{8} << 20;
 /// Bytes at locator_off() that belong to the file system.
 inline constexpr u64 kLocatorBytes = 64;
 
-/// An open pool. Move-only. The destructor closes; in a forked child it only forgets.
+/// An open pool. Move-only; of one that was moved from, only assignment, close() and is_open() may be used.
+/// The destructor closes; in a forked child it only forgets.
 class Pool {
  public:
   Pool(Pool&& other) noexcept;
@@ -49,33 +49,29 @@ class Pool {
   /// @param path        a new file; a device DAX; or a poolset, whose parts are created as needed. An existing file is
   ///                    replaced only with `force`; if `path` is a symbolic link, what it leads to.
   /// @param size_bytes  of the new file, at least kMinPoolBytes; all of it is allocated, nothing is sparse. 0 for a
-  /// device
-  ///                    or a poolset, which have a size; 0 with `force` on an existing file keeps that file's size.
+  ///                    device or a poolset, which have a size; 0 with `force` on an existing file keeps its size.
   /// @param force       overwrite: an existing file, a device or poolset parts that hold data. Never a directory, nor a
   ///                    pool that is open.
   /// @param mode        permission bits of created files, exactly (no umask).
   /// @return            the open pool; its locator is zero.
-  /// @error  kPoolExists, kPoolBusy, kPoolTooSmall, kPoolDenied, kPoolMissing (no such directory), kNoSpace, kInvalid
-  /// (a
-  ///         size where none belongs, or none where one does), kIsDirectory, kNotAPool (a node that can hold none),
-  ///         kReplicaSet, kDirectorySet, kFileTooBig, kRefused, kNoMemory. error_detail() says more. A file made by
-  ///         this call is removed again; what `force` has removed is lost.
+  /// @error  kPoolExists, kPoolBusy, kPoolTooSmall, kPoolDenied, kPoolMissing (no such directory), kNoSpace,
+  ///         kInvalid (a size where none belongs, or none where one does), kIsDirectory, kNotAPool (a node that can
+  ///         hold none), kReplicaSet, kDirectorySet, kFileTooBig, kRefused, kNoMemory. error_detail() says more. A file
+  ///         made by this call is removed again; what `force` has removed is lost.
   /// Concurrency: any thread; waits for other creates, opens and closes, and holds up fork() meanwhile.
   /// Durability:  on return: the file, its name, the empty heap. libpmemobj's shutdown state (SDS) is recorded only
-  /// where
-  ///              the medium is persistent, since elsewhere it cannot be read and would only stop a later open.
+  ///              where the medium is persistent; elsewhere it cannot be read and would only stop a later open.
   static Result<Pool> create(const std::string& path, u64 size_bytes, bool force, u32 mode);
 
   /// Opens a pool made by create().
   ///
   /// @param path       file, device DAX or poolset.
   /// @param read_only  private pages: nothing that is stored to memory() reaches the medium, libpmemobj's own
-  /// bookkeeping
-  ///                   included. The pool is locked all the same.
-  /// @error  kPoolMissing, kPoolDenied, kPoolBusy, kNotAPool, kOtherLayout, kPoolTruncated, kNotFormatted (create() did
-  /// not
-  ///         finish), kReplicaSet, kDirectorySet, kNoPrivateOpen (read_only on a device, or without write permission,
-  ///         which libpmemobj wants even so), kCorrupt (the header contradicts itself), kRefused, kNoMemory.
+  ///                   bookkeeping included. The pool is locked all the same.
+  /// @error  kPoolMissing, kPoolDenied, kPoolBusy, kNotAPool, kOtherLayout, kPoolTruncated, kNotFormatted (create()
+  ///         did not finish), kReplicaSet, kDirectorySet, kNoPrivateOpen (read_only on a device, or without write
+  ///         permission, which libpmemobj wants even so), kCorrupt (libpmemobj's header or logs contradict themselves),
+  ///         kRefused, kNoMemory. error_detail() says more.
   /// Concurrency: as create().
   /// Durability:  stores a few words of libpmemobj's, durably; nothing if `read_only`.
   static Result<Pool> open(const std::string& path, bool read_only);

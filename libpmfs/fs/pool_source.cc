@@ -23,12 +23,11 @@
 namespace pmfs {
 namespace {
 
-constexpr u64 kPoolsetMaxBytes =
-    1u << 20;  // 1,020 parts, the most that open, with the longest paths would be more: refused
+// 1,020 parts are the most that libpmemobj opens; with paths of 1 KiB each, that is this.
+constexpr u64 kPoolsetMaxBytes = 1u << 20;
 constexpr std::string_view kPoolsetSignature = "PMEMPOOLSET";
 
-// libpmemobj's header, major version 6: pool_hdr in the first 4 KiB, the descriptor in the next 2 KiB and a line behind
-// it.
+// libpmemobj's header, major version 6: pool_hdr in the first 4 KiB, then the descriptor of 2 KiB and a line.
 constexpr u64 kHeaderBytes = 8192;
 constexpr u64 kWipeBytes = 4096;
 constexpr std::string_view kPoolSignature{"PMEMOBJ\0", 8};
@@ -383,31 +382,20 @@ Error system_error(const std::string& path, const char* words, int err) {
   set_error_detail(path, words, ": ", errno_words(err));
   switch (err) {
     case ENOENT:
-    case ENOTDIR:
-      return Error{Errc::kPoolMissing, "no such file, or a directory of the path is missing"};
+    case ENOTDIR: return Error{Errc::kPoolMissing, "no such file, or a directory of the path is missing"};
     case EACCES:
     case EPERM:
-    case EROFS:
-      return Error{Errc::kPoolDenied, "the operating system denies access"};
-    case EEXIST:
-      return Error{Errc::kPoolExists, "something is there already"};
-    case EAGAIN:
-      return Error{Errc::kPoolBusy, "open elsewhere"};
+    case EROFS: return Error{Errc::kPoolDenied, "the operating system denies access"};
+    case EEXIST: return Error{Errc::kPoolExists, "something is there already"};
+    case EAGAIN: return Error{Errc::kPoolBusy, "open elsewhere"};
     case ENOSPC:
-    case EDQUOT:
-      return Error{Errc::kNoSpace, "no room for the pool's file"};
-    case ENOMEM:
-      return Error{Errc::kNoMemory, "out of memory"};
-    case EFBIG:
-      return Error{Errc::kFileTooBig, "larger than a file may be here"};
-    case EIO:
-      return Error{Errc::kIo, "the medium failed"};
-    case ENAMETOOLONG:
-      return Error{Errc::kNameTooLong, "the pool's path is too long"};
-    case ELOOP:
-      return Error{Errc::kLoop, "too many symbolic links in the pool's path"};
-    default:
-      return Error{Errc::kRefused, "the system refused"};
+    case EDQUOT: return Error{Errc::kNoSpace, "no room for the pool's file"};
+    case ENOMEM: return Error{Errc::kNoMemory, "out of memory"};
+    case EFBIG: return Error{Errc::kFileTooBig, "larger than a file may be here"};
+    case EIO: return Error{Errc::kIo, "the medium failed"};
+    case ENAMETOOLONG: return Error{Errc::kNameTooLong, "the pool's path is too long"};
+    case ELOOP: return Error{Errc::kLoop, "too many symbolic links in the pool's path"};
+    default: return Error{Errc::kRefused, "the system refused"};
   }
 }
 
@@ -523,8 +511,7 @@ Result<void> wipe_device(const PoolPart& part) {
   const DeviceStart start{fd.get(), kWipeBytes, PROT_READ | PROT_WRITE};
   if (start.get() == nullptr) return system_error(part.path, "cannot map the device", errno);
   std::memset(start.get(), 0, kWipeBytes);
-  // Not through the persist seam, which belongs to an open pool: CLFLUSH exists on every x86-64 CPU, and speed is no
-  // matter.
+  // Not through the persist seam, which belongs to an open pool. CLFLUSH exists on every x86-64 CPU.
   for (u64 at = 0; at < kWipeBytes; at += 64) _mm_clflush(start.get() + at);
   _mm_sfence();
   return {};

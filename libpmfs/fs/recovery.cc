@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "base/checksum.h"
+#include "fs/directory.h"
+#include "fs/resolve.h"
 #include "fs/volume.h"
 
 namespace pmfs {
@@ -55,7 +57,9 @@ Result<void> use_own_structures(Volume& volume) {
   return use_map(volume, sb.inode_map_root.get());
 }
 
-// Free slots, and unless a saved map was taken, used blocks, from the inode file.
+// Free slots, and unless a saved map was taken, used blocks, from the inode file. Without a saved map the last process
+// may have died with stores still in a CPU cache: times it had stored lazily. They can be seen, so they are made
+// durable.
 Result<void> scan_inodes(Volume& volume, bool blocks_too) {
   for (u64 slot = volume.inodes.slots(); slot-- > 0;) {
     const media::Inode& inode = volume.inodes.slot(slot);
@@ -64,12 +68,18 @@ Result<void> scan_inodes(Volume& volume, bool blocks_too) {
     switch (media::low_half(inode.state_gen.get())) {
       case media::kSlotFree: volume.inodes.add_free_slot(slot); break;
       case media::kSlotLive:
+        if (blocks_too) volume.persist.flush(&inode, kLineBytes, Order::kLazyTimes);
         if (blocks_too) PMFS_TRY(use_map(volume, inode.map_root.get()));
+        if (blocks_too && type_of(inode) == FileType::kDirectory && inode.rdev_index.get() != 0) {
+          PMFS_ASSIGN(const InodeRef dir, volume.inodes.get(InodeNo{slot + 1}));
+          for (const BlockRun& run : index_blocks(volume, dir)) PMFS_TRY(use(volume.blocks, run));
+        }
         break;
       default:
         return Error{Errc::kCorrupt, "an inode is in no known state", to_u64(volume.persist.memory().off_of(&inode))};
     }
   }
+  if (blocks_too) volume.persist.fence(Order::kSyncFence);
   return {};
 }
 
@@ -82,6 +92,11 @@ Volume::Volume(Memory memory, media::Superblock& sb, Regions region_list, LaneKe
       lanes(persist, PoolOff{sb.lane_area_off.get()}, key, sb.lane_count.get()),
       blocks(regions),
       maps(persist, regions, sb.hash_seed.get()),
+      index_space{persist,
+                  [this](u64 block) {
+                    return regions.contains_blocks({block, 1});
+                  },
+                  sb.hash_seed.get()},
       quarantine(lanes, persist,
                  [this](const Freed& freed) {
                    for (const BlockRun& run : freed.blocks) blocks.release(run);
@@ -90,7 +105,7 @@ Volume::Volume(Memory memory, media::Superblock& sb, Regions region_list, LaneKe
       inodes(persist, lanes, sb, maps),
       options(open_options) {
   hash_name.seed = sb.hash_seed.get();
-  inodes.set_quarantine(&quarantine);
+  inodes.set_quarantine(&quarantine, [this](const InodeRef& dir) { return index_blocks(*this, dir); });
 }
 
 Result<std::unique_ptr<Volume>> open_volume(Memory memory, PoolOff locator_off, const OpenOptions& options) {
@@ -165,6 +180,7 @@ Result<void> close_volume(Volume& volume) {
   volume.quarantine.drain();
 
   // The map lies in blocks that it calls free itself: the next open for writing reads it before it writes anything.
+  if (volume.damaged_indexes != 0) return {};  // their blocks are unknown: the next open scans, and finds them free
   const std::vector<u64> words = volume.blocks.save();
   const u64 bytes = words.size() * sizeof(u64);
   const BlockRun run = volume.blocks.find_free((bytes + kBlockBytes - 1) / kBlockBytes);

@@ -14,6 +14,7 @@
 #include "fs/extent_map.h"
 #include "fs/inode_table.h"
 #include "fs/superblock.h"
+#include "htree/index.h"
 #include "htree/leaf.h"
 #include "pmfs/pmfs.hpp"
 
@@ -29,6 +30,7 @@ struct Volume {
   Lanes lanes;
   BlockAlloc blocks;
   ExtentMap maps;
+  htree::IndexSpace index_space;
   Quarantine quarantine;
   InodeTable inodes;
   htree::NameHasher hash_name;
@@ -38,6 +40,7 @@ struct Volume {
   bool recovered = false;  // opening undid at least one unfinished operation
   u64 lanes_undone = 0;
   bool saved_map_used = false;
+  mutable std::atomic<u64> damaged_indexes{0};  // directory indexes found damaged since it was opened
 
   bool read_only() const { return options.read_only || persist.failed() || blocks.damaged(); }
   /// @error kReadOnly. Asked before anything that changes the pool.

@@ -22,7 +22,8 @@ struct Options {
 /// A pool that cannot be opened because what it says is impossible is a finding, not an accident.
 CheckReport report_of_refusal(const Error& error) {
   CheckReport report;
-  report.findings.push_back({"open", fmt::format("the file system cannot be opened: {}", error.what), error.media_off, {}});
+  report.findings.push_back(
+      {"open", fmt::format("the file system cannot be opened: {}", error.what), error.media_off, {}});
   return report;
 }
 
@@ -33,11 +34,11 @@ void print_text(const std::string& pool, const CheckReport& report) {
     if (finding.media_off != 0) fmt::print(" [at byte {:#x} of the pool]", finding.media_off);
     fmt::print("\n");
   }
-  const std::string seen =
-      fmt::format("{} inodes, {} directories, {} entries, {} blocks used, {} free", report.inodes, report.directories,
-                  report.entries, report.blocks_used, report.blocks_free);
-  const std::string undone =
-      report.lanes_undone == 0 ? "" : fmt::format("; {} unfinished operations undone after a crash", report.lanes_undone);
+  const std::string seen = fmt::format("{} inodes, {} directories, {} entries, {} blocks used, {} free", report.inodes,
+                                       report.directories, report.entries, report.blocks_used, report.blocks_free);
+  const std::string undone = report.lanes_undone == 0
+                                 ? ""
+                                 : fmt::format("; {} unfinished operations undone after a crash", report.lanes_undone);
   if (report.clean()) {
     fmt::print("{}: clean: {}{}\n", printable(pool), seen, undone);
   } else {
@@ -87,12 +88,13 @@ int check_pool(const Options& options) {
   if (options.recover) {
     Result<Filesystem> fs = Filesystem::open(options.pool);
     if (!fs.ok()) return refuse(fs.error());
-    if (fs->info().recovered) fmt::print(stderr, "pmfs: {}: unfinished operations were undone\n", printable(options.pool));
+    if (fs->info().recovered)
+      fmt::print(stderr, "pmfs: {}: unfinished operations were undone\n", printable(options.pool));
     if (close_pool(*fs, options.pool, kExitOk) != kExitOk) return kCheckOperational;
   }
 
-  // Where private pages are impossible (a device DAX), the check of an open for writing is the same check: --recover has
-  // just written what there was to write.
+  // Where private pages are impossible (a device DAX), the check of an open for writing is the same check: --recover
+  // has just written what there was to write.
   Result<Filesystem> fs = Filesystem::open(options.pool, {.read_only = true});
   if (!fs.ok() && fs.error().code == Errc::kNoPrivateOpen && options.recover) fs = Filesystem::open(options.pool);
   if (!fs.ok()) return refuse(fs.error());
@@ -118,8 +120,9 @@ void add_check(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("check", "Examine a pool; changes nothing");
   command->add_option("POOL", options->pool, "Pool file, device DAX, or poolset file")->required();
-  command->add_flag("--recover", options->recover, "Open for writing first, as a mount would: undo what a crash left "
-                                                   "unfinished, then examine");
+  command->add_flag("--recover", options->recover,
+                    "Open for writing first, as a mount would: undo what a crash left "
+                    "unfinished, then examine");
   command->add_flag("--json", options->json, "Print one JSON object (fields: JSON.md)");
   command->footer(
       "Exit codes, as fsck: 0 clean, 4 errors found and left, 8 the check could not be done, 16 wrong usage\n"

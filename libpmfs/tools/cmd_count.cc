@@ -96,8 +96,14 @@ std::vector<ReportRow> report_rows(const std::vector<CaseGroup>& groups, const s
   for (const CaseGroup& group : groups) {
     for (const Case& item : group.cases) {
       const Row& row = counted.at(index);
-      ReportRow line{item.op, item.variant, row.run.size(), spread(row, &Cost::fences), spread(row, &Cost::flushes),
-                     spread(row, &Cost::lines), {}, {}};
+      ReportRow line{item.op,
+                     item.variant,
+                     row.run.size(),
+                     spread(row, &Cost::fences),
+                     spread(row, &Cost::flushes),
+                     spread(row, &Cost::lines),
+                     {},
+                     {}};
       if (counting_pmemobj()) line.pmemobj = spread(row, &Cost::pmemobj);
       if (index < stepped.size() && !stepped[index].run.empty()) {
         line.sfence = spread(less(stepped[index].run, stepped[index].baseline));
@@ -109,7 +115,8 @@ std::vector<ReportRow> report_rows(const std::vector<CaseGroup>& groups, const s
   return out;
 }
 
-// --- Both forms -----------------------------------------------------------------------------------------------------------
+// --- Both forms
+// -----------------------------------------------------------------------------------------------------------
 
 std::string text(const std::optional<Spread>& spread) {
   if (!spread) return "-";
@@ -202,8 +209,10 @@ void add_count(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "count", "Count flushes and fences of each operation, on a throw-away pool; takes no pool and touches none");
   command->add_option("--runs", options->runs, "Runs of each case (default 101)")->check(CLI::Range(1u, 100'000u));
-  command->add_option("--sfence-runs", options->sfence_runs, "Further runs, each instruction of which is looked at to count "
-                                                              "sfence (default 3; 0 for none)")
+  command
+      ->add_option("--sfence-runs", options->sfence_runs,
+                   "Further runs, each instruction of which is looked at to count "
+                   "sfence (default 3; 0 for none)")
       ->check(CLI::Range(0u, 1000u));
   command->add_flag("--json", options->json, "Print one JSON object (fields: JSON.md)");
   command->footer("Example:\n  pmfs count | grep create");

@@ -73,13 +73,15 @@ int export_command(const Options& options) {
 void add_export(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
-      "export", "Copy what is in a directory of a pool into a directory of the host: files, directories, symbolic and hard "
-                "links, special files, with modes and times, and as root with owners and devices");
+      "export",
+      "Copy what is in a directory of a pool into a directory of the host: files, directories, symbolic and hard "
+      "links, special files, with modes and times, and as root with owners and devices");
   command->add_option("POOL", options->pool, "Pool file or poolset file")->required();
   command->add_option("POOLDIR", options->pool_dir, "Directory in the pool")->required();
   command->add_option("HOSTDIR", options->host_dir, "Directory of the host; made if missing")->required();
   command->footer(
-      "Existing directories are merged, other existing names replaced; no symbolic link in HOSTDIR is followed. Exit code "
+      "Existing directories are merged, other existing names replaced; no symbolic link in HOSTDIR is followed. Exit "
+      "code "
       "1 if anything was left out; each case is said.\n"
       "Example:\n  pmfs export /dev/shm/demo.pool /photos ~/photos-copy");
   command->callback([options, &exit_code] { exit_code = export_command(*options); });

@@ -85,8 +85,9 @@ int import_command(const Options& options) {
 void add_import(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
-      "import", "Copy what is in a directory of the host into a directory of a pool: files, directories, symbolic and hard "
-                "links, special files, with modes and times, and as root with owners and devices");
+      "import",
+      "Copy what is in a directory of the host into a directory of a pool: files, directories, symbolic and hard "
+      "links, special files, with modes and times, and as root with owners and devices");
   command->add_option("POOL", options->pool, "Pool file, device DAX, or poolset file")->required();
   command->add_option("HOSTDIR", options->host_dir, "Directory of the host")->required();
   command->add_option("POOLDIR", options->pool_dir, "Directory in the pool; made if missing")->required();

@@ -21,11 +21,16 @@ struct Options {
 
 const char* short_name(Durability durability) {
   switch (durability) {
-    case Durability::kPersistent: return "persistent";
-    case Durability::kVolatile: return "volatile";
-    case Durability::kFileBacked: return "file-backed";
-    case Durability::kRelaxed: return "relaxed";
-    case Durability::kPrivate: return "private";
+    case Durability::kPersistent:
+      return "persistent";
+    case Durability::kVolatile:
+      return "volatile";
+    case Durability::kFileBacked:
+      return "file-backed";
+    case Durability::kRelaxed:
+      return "relaxed";
+    case Durability::kPrivate:
+      return "private";
   }
   return "unknown";
 }

@@ -23,8 +23,8 @@ struct Options {
   bool force = false;
 };
 
-/// Whether the pool brings its size with it: a device DAX, a poolset file that names its parts, or, with --force, the file
-/// that is to be overwritten.
+/// Whether the pool brings its size with it: a device DAX, a poolset file that names its parts, or, with --force, the
+/// file that is to be overwritten.
 bool has_own_size(const std::string& pool, bool force) {
   struct stat st {};
   if (stat(pool.c_str(), &st) != 0) return false;
@@ -72,8 +72,10 @@ void add_mkfs(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("mkfs", "Make a pool with an empty file system in it");
   command->add_option("POOL", options->pool, "File to create, device DAX, or poolset file")->required();
-  command->add_option("--size", options->size, "Size of the file to create, e.g. 64M or 1G; K, M, G, T are powers of "
-                                               "1024. Not for a device or a poolset: they have a size")
+  command
+      ->add_option("--size", options->size,
+                   "Size of the file to create, e.g. 64M or 1G; K, M, G, T are powers of "
+                   "1024. Not for a device or a poolset: they have a size")
       ->check([](const std::string& text) {
         return parse_size(text) ? std::string{} : "'" + text + "' is not a size; write 64M or 1G";
       });

@@ -19,6 +19,7 @@ background until `pmfs umount DIR`, `umount DIR` or SIGTERM.
 Mount options (-o, separated by commas):
   ro, rw                   read-only: private pages, nothing reaches the pool
   noatime, relatime        access times never, or as a rule once a day (default)
+  dir_index, nodir_index   use directory indexes (default), or scan directories
   durability=relaxed       a pool in an ordinary file: durable only at fsync and unmount
   allow_other              other users may use the mount (always so for root's)
   suid, dev, noexec        set-id bits and device nodes have effect; nothing can be executed
@@ -56,6 +57,7 @@ void add_mount(CLI::App& app, int& exit_code) {
                 "With --foreground: say at the end which requests were answered")
       ->needs("--foreground");
   sub->footer("Example:\n  pmfs mount /dev/shm/demo.pool /mnt/demo");
+  sub->add_flag("-n,-v")->description("What mount(8) hands on; nothing to do here")->group("");
   sub->callback([command, &exit_code] { exit_code = run(*command); });
 }
 

@@ -42,11 +42,12 @@ void print_text(const Options& options, const Found& found) {
   const bool link = a.type() == FileType::kSymlink;
   const bool device = a.type() == FileType::kCharDevice || a.type() == FileType::kBlockDevice;
   fmt::print("  File: {}{}{}\n", printable(options.path), link ? " -> " : "", printable(found.target));
-  fmt::print("  Size: {:<15} Blocks: {:<10} IO Block: {:<6} {}\n", a.size_bytes, a.blocks_512, kBlockBytes, type_text(a));
+  fmt::print("  Size: {:<15} Blocks: {:<10} IO Block: {:<6} {}\n", a.size_bytes, a.blocks_512, kBlockBytes,
+             type_text(a));
   fmt::print(" Inode: {:<15} Links: {:<11} Generation: {:#x}", to_u64(a.ino), a.links, a.generation);
   if (device) fmt::print("  Device type: {},{}", major(a.rdev), minor(a.rdev));
-  fmt::print("\nAccess: ({:04o}/{})  Uid: ({:>5}/{:>8})   Gid: ({:>5}/{:>8})\n", a.mode & 07777u, mode_text(a.mode), a.uid,
-             user_name(a.uid), a.gid, group_name(a.gid));
+  fmt::print("\nAccess: ({:04o}/{})  Uid: ({:>5}/{:>8})   Gid: ({:>5}/{:>8})\n", a.mode & 07777u, mode_text(a.mode),
+             a.uid, user_name(a.uid), a.gid, group_name(a.gid));
   fmt::print("Access: {}\nModify: {}\nChange: {}\n Birth: {}\n", long_time(a.atime_ns), long_time(a.mtime_ns),
              long_time(a.ctime_ns), long_time(a.birth_ns));
 }

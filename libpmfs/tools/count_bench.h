@@ -1,8 +1,8 @@
 // Counting what one call costs: the bench that the cases of `pmfs count` run on.
 //
-// A case is one kind of call in one situation. It is prepared, run and tidied many times; only the run is measured. There
-// are two meters: one reads the library's counters around the call; the other single-steps the call and counts the `sfence`
-// instructions it executes (count_steps.h).
+// A case is one kind of call in one situation. It is prepared, run and tidied many times; only the run is measured.
+// There are two meters: one reads the library's counters around the call; the other single-steps the call and counts
+// the `sfence` instructions it executes (count_steps.h).
 //   Nothing here looks at a clock, so the figures do not depend on the machine or its load.
 #pragma once
 
@@ -27,7 +27,8 @@ struct Case {
   Step prepare = {};  ///< before each run
   Step run;           ///< the measured call, and nothing else
   Step tidy = {};     ///< after each run
-  Step baseline = {}; ///< measured too, after run; its cost is subtracted, so that what remains is what run had in addition
+  Step baseline =
+      {};  ///< measured too, after run; its cost is subtracted, so that what remains is what run had in addition
 };
 
 /// A throw-away pool and the cases that need one of that size.
@@ -50,12 +51,12 @@ class Meter {
 class Bench {
  public:
   Filesystem fs;
-  InodeNo dir{};         ///< this case's own directory ...
-  InodeNo other{};       ///< ... and a second one
-  unsigned number = 0;   ///< of the run within its case
-  std::string name;      ///< differs in every run
+  InodeNo dir{};        ///< this case's own directory ...
+  InodeNo other{};      ///< ... and a second one
+  unsigned number = 0;  ///< of the run within its case
+  std::string name;     ///< differs in every run
   std::string name2;
-  InodeNo ino{};         ///< for cases to keep something between their steps
+  InodeNo ino{};  ///< for cases to keep something between their steps
   u64 off = 0;
   File file;
   File file2;

@@ -1,5 +1,5 @@
-// The case of `pmfs count` on a full pool: what was just freed must be reclaimed before it can be used again. That costs
-// one fence beside the operation's own; the operation without it is the baseline that is subtracted.
+// The case of `pmfs count` on a full pool: what was just freed must be reclaimed before it can be used again. That
+// costs one fence beside the operation's own; the operation without it is the baseline that is subtracted.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -27,7 +27,8 @@ constexpr unsigned kCrumbs = 16;
 
 std::string crumb(unsigned number) { return "crumb" + std::to_string(number); }
 
-/// A large file, and some empty ones: a first block of a file is the request that needs least, one block and nothing else.
+/// A large file, and some empty ones: a first block of a file is the request that needs least, one block and nothing
+/// else.
 void make_fillers(Bench& b) {
   b.make_file({b.other, "filler"});
   for (unsigned i = 0; i < kCrumbs; ++i) b.make_file({b.other, crumb(i)});
@@ -54,31 +55,36 @@ void empty_crumbs(Bench& b) {
 }  // namespace
 
 void add_drain_cases(std::vector<Case>& cases) {
-  const auto write_block = [](u64 number) {
-    return [number](Bench& b) { b.append(b.ino, number * kBlock, kBlock); };
-  };
-  cases.push_back({.op = "drain", .variant = "append", .setup = [](Bench& b) {
-                     make_fillers(b);
-                     b.ino = b.make_file({b.dir, "file"}, kBlock);
-                   },
+  const auto write_block = [](u64 number) { return [number](Bench& b) { b.append(b.ino, number * kBlock, kBlock); }; };
+  cases.push_back({.op = "drain",
+                   .variant = "append",
+                   .setup =
+                       [](Bench& b) {
+                         make_fillers(b);
+                         b.ino = b.make_file({b.dir, "file"}, kBlock);
+                       },
                    .prepare = fill_and_delete,
                    .run = write_block(1),
-                   .tidy = [](Bench& b) {
-                     must(b.fs.set_attributes(At::inode(b.ino), {.size_bytes = kBlock}, kRoot));
-                     empty_crumbs(b);
-                   },
+                   .tidy =
+                       [](Bench& b) {
+                         must(b.fs.set_attributes(At::inode(b.ino), {.size_bytes = kBlock}, kRoot));
+                         empty_crumbs(b);
+                       },
                    .baseline = write_block(2)});
   const auto symlink = [](const char* name) {
     return [name](Bench& b) { must(b.fs.symlink(std::string(1000, 't'), {b.dir, name}, kRoot)); };
   };
-  cases.push_back({.op = "drain", .variant = "symlink", .setup = make_fillers,
+  cases.push_back({.op = "drain",
+                   .variant = "symlink",
+                   .setup = make_fillers,
                    .prepare = fill_and_delete,
                    .run = symlink("first"),
-                   .tidy = [](Bench& b) {
-                     must(b.fs.unlink({b.dir, "first"}, kRoot));
-                     must(b.fs.unlink({b.dir, "second"}, kRoot));
-                     empty_crumbs(b);
-                   },
+                   .tidy =
+                       [](Bench& b) {
+                         must(b.fs.unlink({b.dir, "first"}, kRoot));
+                         must(b.fs.unlink({b.dir, "second"}, kRoot));
+                         empty_crumbs(b);
+                       },
                    .baseline = symlink("second")});
 }
 

@@ -1,5 +1,5 @@
-// The cases of `pmfs count` that change one inode: data, size, attributes. Budget: two fences; an overwrite in place one;
-// fsync one or none.
+// The cases of `pmfs count` that change one inode: data, size, attributes. Budget: two fences; an overwrite in place
+// one; fsync one or none.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -39,29 +39,46 @@ void interleaved(Bench& b, unsigned blocks) {
 }
 
 void add_append(std::vector<Case>& cases) {
-  cases.push_back({.op = "append_4k", .variant = "first-block", .prepare = [](Bench& b) { b.ino = b.make_file(b.here()); },
-                   .run = write_4k, .tidy = unlink_here});
+  cases.push_back({.op = "append_4k",
+                   .variant = "first-block",
+                   .prepare = [](Bench& b) { b.ino = b.make_file(b.here()); },
+                   .run = write_4k,
+                   .tidy = unlink_here});
   cases.push_back({.op = "append_4k", .variant = "contiguous", .setup = one_file(0), .run = write_4k, .tidy = advance});
-  cases.push_back({.op = "append_4k", .variant = "open-append", .setup = [](Bench& b) {
-                     b.file = must(b.fs.open_file({b.dir, "log"}, O_WRONLY | O_CREAT | O_APPEND, 0644, kRoot));
-                   },
+  cases.push_back({.op = "append_4k",
+                   .variant = "open-append",
+                   .setup =
+                       [](Bench& b) {
+                         b.file = must(b.fs.open_file({b.dir, "log"}, O_WRONLY | O_CREAT | O_APPEND, 0644, kRoot));
+                       },
                    .run = [](Bench& b) { must(b.file.write(0, b.bytes(kBlock))); }});
-  cases.push_back({.op = "append_4k", .variant = "unaligned", .setup = one_file(100), .prepare = [](Bench& b) {
-                     b.off = b.number * kBlock + 100;
-                   },
+  cases.push_back({.op = "append_4k",
+                   .variant = "unaligned",
+                   .setup = one_file(100),
+                   .prepare = [](Bench& b) { b.off = b.number * kBlock + 100; },
                    .run = write_4k});
   // Each block becomes an extent of its own: the map grows from the inode into blocks, and they fill.
-  cases.push_back({.op = "append_4k", .variant = "fragmented", .setup = [](Bench& b) {
-                     b.ino = b.make_file({b.dir, "file"});
-                     b.file2 = must(b.fs.open_file({b.other, "rival"}, O_WRONLY | O_CREAT, 0644, kRoot));
-                   },
-                   .prepare = [](Bench& b) { must(b.file2.write(b.off, b.bytes(kBlock))); }, .run = write_4k, .tidy = advance});
-  cases.push_back({.op = "append_4k", .variant = "fragmented-300", .setup = [](Bench& b) {
-                     interleaved(b, 300);
-                     b.off = 300 * kBlock;
-                     b.file2 = must(b.fs.open_file({b.other, "rival"}, O_WRONLY, 0, kRoot));
-                   },
-                   .prepare = [](Bench& b) { must(b.file2.write(b.off, b.bytes(kBlock))); }, .run = write_4k, .tidy = advance});
+  cases.push_back({.op = "append_4k",
+                   .variant = "fragmented",
+                   .setup =
+                       [](Bench& b) {
+                         b.ino = b.make_file({b.dir, "file"});
+                         b.file2 = must(b.fs.open_file({b.other, "rival"}, O_WRONLY | O_CREAT, 0644, kRoot));
+                       },
+                   .prepare = [](Bench& b) { must(b.file2.write(b.off, b.bytes(kBlock))); },
+                   .run = write_4k,
+                   .tidy = advance});
+  cases.push_back({.op = "append_4k",
+                   .variant = "fragmented-300",
+                   .setup =
+                       [](Bench& b) {
+                         interleaved(b, 300);
+                         b.off = 300 * kBlock;
+                         b.file2 = must(b.fs.open_file({b.other, "rival"}, O_WRONLY, 0, kRoot));
+                       },
+                   .prepare = [](Bench& b) { must(b.file2.write(b.off, b.bytes(kBlock))); },
+                   .run = write_4k,
+                   .tidy = advance});
 }
 
 void add_write_hole(std::vector<Case>& cases) {
@@ -73,39 +90,57 @@ void add_write_hole(std::vector<Case>& cases) {
   const auto leap = [](Bench& b) { b.off += 4 * kBlock; };
   cases.push_back({.op = "write_hole", .variant = "adjacent", .setup = sparse, .run = write_4k, .tidy = advance});
   cases.push_back({.op = "write_hole", .variant = "scattered", .setup = sparse, .run = write_4k, .tidy = leap});
-  cases.push_back({.op = "write_hole", .variant = "backwards", .setup = sparse, .prepare = [](Bench& b) {
-                     b.off = kLarge + 2 * kBlock * (1000 - b.number % 1000);
-                   },
+  cases.push_back({.op = "write_hole",
+                   .variant = "backwards",
+                   .setup = sparse,
+                   .prepare = [](Bench& b) { b.off = kLarge + 2 * kBlock * (1000 - b.number % 1000); },
                    .run = write_4k});
-  cases.push_back({.op = "write_hole", .variant = "100-bytes", .setup = sparse,
-                   .run = [](Bench& b) { b.append(b.ino, b.off + 1000, 100); }, .tidy = leap});
-  cases.push_back({.op = "write_hole", .variant = "hole-and-data", .setup = sparse, .prepare = [](Bench& b) {
-                     b.append(b.ino, b.off + kBlock, kBlock);
-                   },
-                   .run = [](Bench& b) { b.append(b.ino, b.off, 2 * kBlock); }, .tidy = leap});
-  cases.push_back({.op = "write_hole", .variant = "beyond-end", .setup = one_file(100), .prepare = [](Bench& b) {
-                     b.off += 16 * kBlock;
-                   },
+  cases.push_back({.op = "write_hole",
+                   .variant = "100-bytes",
+                   .setup = sparse,
+                   .run = [](Bench& b) { b.append(b.ino, b.off + 1000, 100); },
+                   .tidy = leap});
+  cases.push_back({.op = "write_hole",
+                   .variant = "hole-and-data",
+                   .setup = sparse,
+                   .prepare = [](Bench& b) { b.append(b.ino, b.off + kBlock, kBlock); },
+                   .run = [](Bench& b) { b.append(b.ino, b.off, 2 * kBlock); },
+                   .tidy = leap});
+  cases.push_back({.op = "write_hole",
+                   .variant = "beyond-end",
+                   .setup = one_file(100),
+                   .prepare = [](Bench& b) { b.off += 16 * kBlock; },
                    .run = write_4k});
 }
 
 void add_overwrite(std::vector<Case>& cases) {
   const auto file = one_file(64 * kBlock);
   cases.push_back({.op = "overwrite_4k", .variant = "aligned", .setup = file, .run = write_4k});
-  cases.push_back({.op = "overwrite_4k", .variant = "unaligned", .setup = file,
-                   .run = [](Bench& b) { b.append(b.ino, 100, kBlock); }});
-  cases.push_back({.op = "overwrite_4k", .variant = "8-bytes", .setup = file, .run = [](Bench& b) { b.append(b.ino, 800, 8); }});
-  cases.push_back({.op = "overwrite_4k", .variant = "open-file", .setup = [file](Bench& b) {
-                     file(b);
-                     b.file = must(b.fs.open_file(At::inode(b.ino), O_RDWR, 0, kRoot));
-                   },
+  cases.push_back({.op = "overwrite_4k", .variant = "unaligned", .setup = file, .run = [](Bench& b) {
+                     b.append(b.ino, 100, kBlock);
+                   }});
+  cases.push_back(
+      {.op = "overwrite_4k", .variant = "8-bytes", .setup = file, .run = [](Bench& b) { b.append(b.ino, 800, 8); }});
+  cases.push_back({.op = "overwrite_4k",
+                   .variant = "open-file",
+                   .setup =
+                       [file](Bench& b) {
+                         file(b);
+                         b.file = must(b.fs.open_file(At::inode(b.ino), O_RDWR, 0, kRoot));
+                       },
                    .run = [](Bench& b) { must(b.file.write(4 * kBlock, b.bytes(kBlock))); }});
-  cases.push_back({.op = "overwrite_4k", .variant = "two-extents", .setup = [](Bench& b) { interleaved(b, 16); },
+  cases.push_back({.op = "overwrite_4k",
+                   .variant = "two-extents",
+                   .setup = [](Bench& b) { interleaved(b, 16); },
                    .run = [](Bench& b) { b.append(b.ino, 3 * kBlock + kBlock / 2, kBlock); }});
   // The change before is not known to be durable in its lane: its header rides along.
-  cases.push_back({.op = "overwrite_4k", .variant = "after-chmod", .setup = file, .prepare = [](Bench& b) {
-                     must(b.fs.set_attributes(At::inode(b.ino), {.mode = b.number % 2 == 0 ? 0600 : 0644}, kRoot));
-                   },
+  cases.push_back({.op = "overwrite_4k",
+                   .variant = "after-chmod",
+                   .setup = file,
+                   .prepare =
+                       [](Bench& b) {
+                         must(b.fs.set_attributes(At::inode(b.ino), {.mode = b.number % 2 == 0 ? 0600 : 0644}, kRoot));
+                       },
                    .run = write_4k});
 
   const auto setid = [](u32 mode) {
@@ -116,8 +151,10 @@ void add_overwrite(std::vector<Case>& cases) {
     user.uid = user.gid = 1000;
     must(b.fs.write(b.ino, 0, b.bytes(kBlock), user));
   };
-  cases.push_back({.op = "overwrite_setid", .variant = "setuid", .setup = file, .prepare = setid(04755), .run = as_user});
-  cases.push_back({.op = "overwrite_setid", .variant = "setgid", .setup = file, .prepare = setid(02755), .run = as_user});
+  cases.push_back(
+      {.op = "overwrite_setid", .variant = "setuid", .setup = file, .prepare = setid(04755), .run = as_user});
+  cases.push_back(
+      {.op = "overwrite_setid", .variant = "setgid", .setup = file, .prepare = setid(02755), .run = as_user});
 }
 
 void add_truncate(std::vector<Case>& cases) {
@@ -126,7 +163,8 @@ void add_truncate(std::vector<Case>& cases) {
     return [bytes_long](Bench& b) { b.ino = b.make_file(b.here(), bytes_long); };
   };
   const auto add = [&](const char* variant, std::size_t from, u64 to) {
-    cases.push_back({.op = "truncate", .variant = variant, .prepare = fresh(from), .run = truncating(to), .tidy = unlink_here});
+    cases.push_back(
+        {.op = "truncate", .variant = variant, .prepare = fresh(from), .run = truncating(to), .tidy = unlink_here});
   };
   add("down", kBlocks16, 8 * kBlock);
   add("mid-block", kBlocks16, 8 * kBlock + 100);
@@ -134,26 +172,37 @@ void add_truncate(std::vector<Case>& cases) {
   add("1m-to-zero", kLarge, 0);
   add("up", kBlocks16, 64 * kBlock);
   add("up-from-mid-block", 100, 64 * kBlock);
-  cases.push_back({.op = "truncate", .variant = "fragmented-mid-block", .prepare = [](Bench& b) { interleaved(b, 40); },
-                   .run = truncating(20 * kBlock + 100), .tidy = [](Bench& b) {
-                     must(b.fs.unlink({b.dir, "file"}, kRoot));
-                     must(b.fs.unlink({b.other, "rival"}, kRoot));
-                   }});
-  cases.push_back({.op = "truncate", .variant = "open-file", .prepare = [fresh](Bench& b) {
-                     fresh(kBlocks16)(b);
-                     b.file = must(b.fs.open_file(b.here(), O_RDWR, 0, kRoot));
-                   },
-                   .run = [](Bench& b) { must(b.file.truncate(100)); }, .tidy = [](Bench& b) {
-                     must(b.file.close());
-                     unlink_here(b);
-                   }});
-  cases.push_back({.op = "truncate", .variant = "by-open", .prepare = fresh(kBlocks16), .run = [](Bench& b) {
-                     b.file = must(b.fs.open_file(b.here(), O_WRONLY | O_TRUNC, 0, kRoot));
-                   },
-                   .tidy = [](Bench& b) {
-                     must(b.file.close());
-                     unlink_here(b);
-                   }});
+  cases.push_back({.op = "truncate",
+                   .variant = "fragmented-mid-block",
+                   .prepare = [](Bench& b) { interleaved(b, 40); },
+                   .run = truncating(20 * kBlock + 100),
+                   .tidy =
+                       [](Bench& b) {
+                         must(b.fs.unlink({b.dir, "file"}, kRoot));
+                         must(b.fs.unlink({b.other, "rival"}, kRoot));
+                       }});
+  cases.push_back({.op = "truncate",
+                   .variant = "open-file",
+                   .prepare =
+                       [fresh](Bench& b) {
+                         fresh(kBlocks16)(b);
+                         b.file = must(b.fs.open_file(b.here(), O_RDWR, 0, kRoot));
+                       },
+                   .run = [](Bench& b) { must(b.file.truncate(100)); },
+                   .tidy =
+                       [](Bench& b) {
+                         must(b.file.close());
+                         unlink_here(b);
+                       }});
+  cases.push_back({.op = "truncate",
+                   .variant = "by-open",
+                   .prepare = fresh(kBlocks16),
+                   .run = [](Bench& b) { b.file = must(b.fs.open_file(b.here(), O_WRONLY | O_TRUNC, 0, kRoot)); },
+                   .tidy =
+                       [](Bench& b) {
+                         must(b.file.close());
+                         unlink_here(b);
+                       }});
 }
 
 void add_attributes(std::vector<Case>& cases) {
@@ -164,22 +213,31 @@ void add_attributes(std::vector<Case>& cases) {
   const auto itself = [](Bench& b) { b.ino = b.dir; };
   cases.push_back({.op = "chmod", .variant = "file", .setup = file, .run = set({.mode = 0640})});
   cases.push_back({.op = "chmod", .variant = "directory", .setup = itself, .run = set({.mode = 0750})});
-  cases.push_back({.op = "chmod", .variant = "by-owner", .setup = [set, file](Bench& b) {
-                     file(b);
-                     set({.uid = 1000, .gid = 1000})(b);
-                   },
-                   .run = [](Bench& b) {
-                     Credentials user;
-                     user.uid = user.gid = 1000;
-                     must(b.fs.set_attributes(At::inode(b.ino), {.mode = 0600}, user));
-                   }});
+  cases.push_back({.op = "chmod",
+                   .variant = "by-owner",
+                   .setup =
+                       [set, file](Bench& b) {
+                         file(b);
+                         set({.uid = 1000, .gid = 1000})(b);
+                       },
+                   .run =
+                       [](Bench& b) {
+                         Credentials user;
+                         user.uid = user.gid = 1000;
+                         must(b.fs.set_attributes(At::inode(b.ino), {.mode = 0600}, user));
+                       }});
   cases.push_back({.op = "chown", .variant = "file", .setup = file, .run = set({.uid = 1000, .gid = 1000})});
   cases.push_back({.op = "chown", .variant = "directory", .setup = itself, .run = set({.uid = 1000, .gid = 1000})});
-  cases.push_back({.op = "chown", .variant = "clears-setid", .setup = file, .prepare = set({.mode = 06755}),
+  cases.push_back({.op = "chown",
+                   .variant = "clears-setid",
+                   .setup = file,
+                   .prepare = set({.mode = 06755}),
                    .run = set({.uid = 1000, .gid = 1000})});
   constexpr i64 kThen = 1'000'000'000'000'000'000;
-  cases.push_back({.op = "utimens", .variant = "both", .setup = file, .run = set({.atime_ns = kThen, .mtime_ns = kThen})});
-  cases.push_back({.op = "utimens", .variant = "now", .setup = file, .run = set({.atime_now = true, .mtime_now = true})});
+  cases.push_back(
+      {.op = "utimens", .variant = "both", .setup = file, .run = set({.atime_ns = kThen, .mtime_ns = kThen})});
+  cases.push_back(
+      {.op = "utimens", .variant = "now", .setup = file, .run = set({.atime_now = true, .mtime_now = true})});
   cases.push_back({.op = "utimens", .variant = "mtime-only", .setup = file, .run = set({.mtime_ns = kThen})});
 }
 
@@ -190,19 +248,25 @@ void add_fsync(std::vector<Case>& cases) {
   };
   const auto sync = [](Bench& b) { must(b.file.sync()); };
   cases.push_back({.op = "fsync", .variant = "clean", .setup = open, .run = sync});
-  cases.push_back({.op = "fsync", .variant = "after-append", .setup = open, .prepare = [](Bench& b) {
-                     must(b.file.write((4 + b.number) * kBlock, b.bytes(kBlock)));
-                   },
+  cases.push_back({.op = "fsync",
+                   .variant = "after-append",
+                   .setup = open,
+                   .prepare = [](Bench& b) { must(b.file.write((4 + b.number) * kBlock, b.bytes(kBlock))); },
                    .run = sync});
-  cases.push_back({.op = "fsync", .variant = "lazy-times", .setup = open, .prepare = [](Bench& b) {
-                     must(b.file.write(0, b.bytes(kBlock)));
-                   },
+  cases.push_back({.op = "fsync",
+                   .variant = "lazy-times",
+                   .setup = open,
+                   .prepare = [](Bench& b) { must(b.file.write(0, b.bytes(kBlock))); },
                    .run = sync});
-  cases.push_back({.op = "fsync", .variant = "lazy-access-time", .setup = open, .prepare = [](Bench& b) {
-                     must(b.file.write(0, b.bytes(kBlock)));
-                     must(b.file.sync());
-                     must(b.file.read(0, b.bytes(kBlock)));
-                   },
+  cases.push_back({.op = "fsync",
+                   .variant = "lazy-access-time",
+                   .setup = open,
+                   .prepare =
+                       [](Bench& b) {
+                         must(b.file.write(0, b.bytes(kBlock)));
+                         must(b.file.sync());
+                         must(b.file.read(0, b.bytes(kBlock)));
+                       },
                    .run = sync});
 }
 

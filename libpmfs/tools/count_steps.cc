@@ -1,8 +1,8 @@
 #include "count_steps.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -26,35 +26,28 @@ struct StepCount {
   i64 sfences = 0;
 };
 
-// --- The child's side -----------------------------------------------------------------------------------------------------
+// --- The child's side
+// -----------------------------------------------------------------------------------------------------
 
-constexpr u8 kBreakpoint = 0xcc;            // int3
 constexpr u8 kSfence[] = {0x0f, 0xae, 0xf8};
 constexpr greg_t kTrapFlag = 0x100;
 
-volatile sig_atomic_t stepping = 0;
+volatile sig_atomic_t stepping = 0;  ///< the trap flag is set
+volatile sig_atomic_t wanted = 0;    ///< it is to be
 volatile i64 sfences_seen = 0;
 
-/// A breakpoint begins and ends the stepping. Behind the first, the trap flag interrupts in front of every instruction; the
-/// second is never executed, but stepped over with the flag taken away.
+/// The first signal of a call is raised by begin() and sets the trap flag; from then on this is called in front of
+/// every instruction, until the one behind end()'s store to `wanted`.
 void on_trap(int, siginfo_t*, void* context) {
   greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  if (stepping == 0) {
-    stepping = 1;
-    registers[REG_EFL] |= kTrapFlag;
+  if (stepping == 0 || wanted == 0) {
+    stepping = wanted;
+    registers[REG_EFL] = wanted != 0 ? registers[REG_EFL] | kTrapFlag : registers[REG_EFL] & ~kTrapFlag;
     return;
   }
   const auto* const next = reinterpret_cast<const u8*>(registers[REG_RIP]);
-  if (next[0] == kBreakpoint) {
-    stepping = 0;
-    registers[REG_EFL] &= ~kTrapFlag;
-    registers[REG_RIP] += 1;
-  } else if (next[0] == kSfence[0] && next[1] == kSfence[1] && next[2] == kSfence[2]) {
-    sfences_seen = sfences_seen + 1;
-  }
+  if (next[0] == kSfence[0] && next[1] == kSfence[1] && next[2] == kSfence[2]) sfences_seen = sfences_seen + 1;
 }
-
-inline void breakpoint() { asm volatile("int3" : : : "memory"); }
 
 class SteppingMeter final : public Meter {
  public:
@@ -70,11 +63,12 @@ class SteppingMeter final : public Meter {
     count_.row = row;
     count_.part = part == Part::kRun ? 0 : 1;
     sfences_seen = 0;
-    breakpoint();
+    wanted = 1;
+    raise(SIGTRAP);
   }
 
   void end() override {
-    breakpoint();
+    wanted = 0;
     count_.sfences = sfences_seen;
     if (write_all(result_fd_, std::as_bytes(std::span(&count_, 1))) != 0) _exit(1);
   }

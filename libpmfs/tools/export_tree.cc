@@ -39,8 +39,15 @@ struct LinkSource {
 class Exporter {
  public:
   Exporter(Filesystem& fs, const std::string& pool, int top, const std::string& host_name, Progress& progress)
-      : fs_(fs), pool_(pool), top_(top), host_name_(host_name), progress_(progress), as_root_(geteuid() == 0),
-        uid_(geteuid()), gid_(getegid()), buffer_(kCopyBytes) {
+      : fs_(fs),
+        pool_(pool),
+        top_(top),
+        host_name_(host_name),
+        progress_(progress),
+        as_root_(geteuid() == 0),
+        uid_(geteuid()),
+        gid_(getegid()),
+        buffer_(kCopyBytes) {
     while (host_name_.size() > 1 && host_name_.back() == '/') host_name_.pop_back();
   }
 
@@ -77,7 +84,8 @@ class Exporter {
   TreeCounts counts() const { return counts_; }
 
  private:
-  // --- What failed: said, counted; `return host_failed(...)` leaves the object -------------------------------------------
+  // --- What failed: said, counted; `return host_failed(...)` leaves the object
+  // -------------------------------------------
 
   void host_failed(const char* doing, int error_number) {
     progress_.hide();
@@ -103,7 +111,8 @@ class Exporter {
     progress_.add(1, 0);
   }
 
-  // --- One object of each kind ------------------------------------------------------------------------------------------------
+  // --- One object of each kind
+  // ------------------------------------------------------------------------------------------------
 
   void entry(InodeNo ino, const char* name, int host_dir) {
     const Result<Attributes> found = fs_.stat(At::inode(ino), Credentials::root(), Follow::kNo);
@@ -117,14 +126,18 @@ class Exporter {
     // Whatever else stands there goes; a directory makes this fail, and so does everything after it, with EEXIST.
     if (unlinkat(host_dir, name, 0) != 0 && errno != ENOENT) return host_failed("cannot replace it", errno);
     switch (attributes.type()) {
-      case FileType::kRegular: return file(attributes, name, host_dir);
-      case FileType::kSymlink: return symlink(attributes, name, host_dir);
+      case FileType::kRegular:
+        return file(attributes, name, host_dir);
+      case FileType::kSymlink:
+        return symlink(attributes, name, host_dir);
       case FileType::kFifo:
       case FileType::kSocket:
       case FileType::kCharDevice:
-      case FileType::kBlockDevice: return special(attributes, name, host_dir);
+      case FileType::kBlockDevice:
+        return special(attributes, name, host_dir);
       case FileType::kDirectory:
-      case FileType::kNone: break;
+      case FileType::kNone:
+        break;
     }
     pool_failed({Errc::kCorrupt, "an inode of no known type; left out"});
   }
@@ -186,12 +199,14 @@ class Exporter {
     if (fstatat(from, last.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
       return host_failed("cannot examine the file it is a hard link to", errno);
     }
-    if (st.st_dev != source.dev || st.st_ino != source.ino) return host_failed("the file it is a hard link to changed", ESTALE);
+    if (st.st_dev != source.dev || st.st_ino != source.ino)
+      return host_failed("the file it is a hard link to changed", ESTALE);
     if (linkat(from, last.c_str(), host_dir, name, 0) != 0) return host_failed("cannot make the hard link", errno);
     copied(counts_.hard_links);
   }
 
-  // --- Parts of them ------------------------------------------------------------------------------------------------------------
+  // --- Parts of them
+  // ------------------------------------------------------------------------------------------------------------
 
   void remember(const Attributes& attributes, int fd) {
     struct stat st {};
@@ -200,7 +215,8 @@ class Exporter {
     }
   }
 
-  /// Copies a file's bytes. Of a file with holes, blocks of zeroes are left out. @return false if that failed; it was said.
+  /// Copies a file's bytes. Of a file with holes, blocks of zeroes are left out. @return false if that failed; it was
+  /// said.
   bool contents(const Attributes& attributes, const File& source, int fd) {
     const bool sparse = attributes.blocks_512 * 512 < attributes.size_bytes;
     u64 off = 0;

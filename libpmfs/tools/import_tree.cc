@@ -53,7 +53,8 @@ bool has_xattrs(int fd) {
 /// Nanoseconds since 1970, at the ends of the range where a time lies outside of it (before 1677 or after 2262).
 i64 to_ns(const struct timespec& time) {
   i64 ns = 0;
-  if (__builtin_mul_overflow(i64{time.tv_sec}, i64{1'000'000'000}, &ns) || __builtin_add_overflow(ns, i64{time.tv_nsec}, &ns)) {
+  if (__builtin_mul_overflow(i64{time.tv_sec}, i64{1'000'000'000}, &ns) ||
+      __builtin_add_overflow(ns, i64{time.tv_nsec}, &ns)) {
     return time.tv_sec < 0 ? INT64_MIN : INT64_MAX;
   }
   return ns;
@@ -104,7 +105,8 @@ class Importer {
   TreeCounts counts() const { return counts_; }
 
  private:
-  // --- What failed: said, counted; `return pool_failed(...)` leaves the object -------------------------------------------
+  // --- What failed: said, counted; `return pool_failed(...)` leaves the object
+  // -------------------------------------------
 
   void host_failed(const char* doing, int error_number) {
     progress_.hide();
@@ -131,7 +133,8 @@ class Importer {
     progress_.add(1, 0);
   }
 
-  // --- One object of each kind ------------------------------------------------------------------------------------------------
+  // --- One object of each kind
+  // ------------------------------------------------------------------------------------------------
 
   void entry(int host_dir, const char* name, InodeNo pool_dir) {
     struct stat st {};
@@ -214,7 +217,8 @@ class Importer {
     copied(counts_.specials);
   }
 
-  // --- Parts of them ------------------------------------------------------------------------------------------------------------
+  // --- Parts of them
+  // ------------------------------------------------------------------------------------------------------------
 
   /// Runs `make`; if the name is taken, by anything but a directory, removes that first.
   template <class Make>
@@ -331,7 +335,8 @@ void count_tree(HostFd fd, u64& objects, u64& bytes) {
     if (is_dot(found->d_name) || fstatat(dirfd(dir.get()), found->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) continue;
     ++objects;
     if (S_ISREG(st.st_mode)) bytes += static_cast<u64>(std::min<off_t>(st.st_size, st.st_blocks * 512));
-    if (S_ISDIR(st.st_mode)) count_tree(HostFd(open_quietly(dirfd(dir.get()), found->d_name, O_DIRECTORY)), objects, bytes);
+    if (S_ISDIR(st.st_mode))
+      count_tree(HostFd(open_quietly(dirfd(dir.get()), found->d_name, O_DIRECTORY)), objects, bytes);
   }
 }
 

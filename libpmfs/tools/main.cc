@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <string_view>
+#include <vector>
 
 #include "commands.h"
 #include "report.h"
@@ -20,6 +21,16 @@ int usage_code(int argc, char** argv) {
     return word == "check" ? kCheckUsage : kExitUsage;
   }
   return kExitUsage;
+}
+
+/// mount(8) runs "mount.TYPE POOL DIR [-nv] [-o OPTIONS]". Called by such a name, the words are those of `pmfs mount`.
+std::vector<char*> command_line(int argc, char** argv) {
+  static char mount_command[] = "mount";
+  std::vector<char*> words(argv, argv + argc);
+  const std::string_view program = argc > 0 ? argv[0] : "";
+  if (program.substr(program.rfind('/') + 1).starts_with("mount.")) words.insert(words.begin() + 1, mount_command);
+  words.push_back(nullptr);
+  return words;
 }
 
 int run(int argc, char** argv) {
@@ -64,7 +75,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return finish_stdout(run(argc, argv));
+    std::vector<char*> words = command_line(argc, argv);
+    return finish_stdout(run(static_cast<int>(words.size()) - 1, words.data()));
   } catch (const std::exception& error) {
     report_text("internal error", error.what());
     return kExitFailure;

@@ -16,14 +16,22 @@ constexpr i64 kNsPerSecond = 1'000'000'000;
 
 char type_letter(u32 mode) {
   switch (type_of_mode(mode)) {
-    case FileType::kNone: return '?';
-    case FileType::kRegular: return '-';
-    case FileType::kDirectory: return 'd';
-    case FileType::kSymlink: return 'l';
-    case FileType::kFifo: return 'p';
-    case FileType::kCharDevice: return 'c';
-    case FileType::kBlockDevice: return 'b';
-    case FileType::kSocket: return 's';
+    case FileType::kNone:
+      return '?';
+    case FileType::kRegular:
+      return '-';
+    case FileType::kDirectory:
+      return 'd';
+    case FileType::kSymlink:
+      return 'l';
+    case FileType::kFifo:
+      return 'p';
+    case FileType::kCharDevice:
+      return 'c';
+    case FileType::kBlockDevice:
+      return 'b';
+    case FileType::kSocket:
+      return 's';
   }
   return '?';
 }
@@ -68,28 +76,44 @@ std::string mode_text(u32 mode) {
 
 const char* type_text(const Attributes& attributes) {
   switch (attributes.type()) {
-    case FileType::kNone: return "unknown";
-    case FileType::kRegular: return attributes.size_bytes == 0 ? "regular empty file" : "regular file";
-    case FileType::kDirectory: return "directory";
-    case FileType::kSymlink: return "symbolic link";
-    case FileType::kFifo: return "fifo";
-    case FileType::kCharDevice: return "character special file";
-    case FileType::kBlockDevice: return "block special file";
-    case FileType::kSocket: return "socket";
+    case FileType::kNone:
+      return "unknown";
+    case FileType::kRegular:
+      return attributes.size_bytes == 0 ? "regular empty file" : "regular file";
+    case FileType::kDirectory:
+      return "directory";
+    case FileType::kSymlink:
+      return "symbolic link";
+    case FileType::kFifo:
+      return "fifo";
+    case FileType::kCharDevice:
+      return "character special file";
+    case FileType::kBlockDevice:
+      return "block special file";
+    case FileType::kSocket:
+      return "socket";
   }
   return "unknown";
 }
 
 const char* type_word(FileType type) {
   switch (type) {
-    case FileType::kNone: return "none";
-    case FileType::kRegular: return "regular";
-    case FileType::kDirectory: return "directory";
-    case FileType::kSymlink: return "symlink";
-    case FileType::kFifo: return "fifo";
-    case FileType::kCharDevice: return "char";
-    case FileType::kBlockDevice: return "block";
-    case FileType::kSocket: return "socket";
+    case FileType::kNone:
+      return "none";
+    case FileType::kRegular:
+      return "regular";
+    case FileType::kDirectory:
+      return "directory";
+    case FileType::kSymlink:
+      return "symlink";
+    case FileType::kFifo:
+      return "fifo";
+    case FileType::kCharDevice:
+      return "char";
+    case FileType::kBlockDevice:
+      return "block";
+    case FileType::kSocket:
+      return "socket";
   }
   return "none";
 }

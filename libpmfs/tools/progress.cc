@@ -47,8 +47,8 @@ void Progress::draw(Clock::time_point now) {
   const auto filled = static_cast<u64>(part * static_cast<double>(kWidth));
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const auto rate = static_cast<u64>(static_cast<double>(bytes_) / seconds);
-  fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {:3.0f}%  {} objects, {}, {}/s\033[K", "", filled, "", kWidth - filled, part * 100,
-             objects_, size_text(bytes_), size_text(rate));
+  fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {:3.0f}%  {} objects, {}, {}/s\033[K", "", filled, "", kWidth - filled,
+             part * 100, objects_, size_text(bytes_), size_text(rate));
   std::fflush(stderr);
   shown_ = true;
   next_draw_ = now + kInterval;

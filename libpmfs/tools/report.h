@@ -27,7 +27,8 @@ std::string printable(std::string_view name);
 /// A library's error about `subject` (a pool, or a path in it).
 void report(std::string_view subject, const Error& error);
 
-/// As above, for a failed open or format: adds what error_detail() knows. Call it before any other call into the library.
+/// As above, for a failed open or format: adds what error_detail() knows. Call it before any other call into the
+/// library.
 void report_pool(std::string_view pool, const Error& error);
 
 /// A failed system call on the host's side. @param doing  what was tried, e.g. "cannot open it".

@@ -19,7 +19,8 @@ std::string summary(const TreeCounts& counts) {
   text += size_text(counts.bytes);
   if (counts.skipped != 0) text += fmt::format("; {} skipped", counts.skipped);
   if (counts.failed != 0) text += fmt::format("; {} FAILED", counts.failed);
-  if (counts.with_xattrs != 0) text += fmt::format("; {} with extended attributes or ACLs, not kept", counts.with_xattrs);
+  if (counts.with_xattrs != 0)
+    text += fmt::format("; {} with extended attributes or ACLs, not kept", counts.with_xattrs);
   return text;
 }
 

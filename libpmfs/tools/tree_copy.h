@@ -17,12 +17,12 @@ struct TreeCounts {
   u64 files = 0;
   u64 directories = 0;
   u64 symlinks = 0;
-  u64 specials = 0;    ///< FIFOs, devices, sockets
-  u64 hard_links = 0;  ///< further names of an object counted before
-  u64 bytes = 0;       ///< of file contents, holes included
-  u64 skipped = 0;     ///< left out on purpose, each said
-  u64 failed = 0;      ///< each said
-  u64 with_xattrs = 0; ///< copied, but their extended attributes or ACLs were not
+  u64 specials = 0;     ///< FIFOs, devices, sockets
+  u64 hard_links = 0;   ///< further names of an object counted before
+  u64 bytes = 0;        ///< of file contents, holes included
+  u64 skipped = 0;      ///< left out on purpose, each said
+  u64 failed = 0;       ///< each said
+  u64 with_xattrs = 0;  ///< copied, but their extended attributes or ACLs were not
 
   u64 objects() const { return files + directories + symlinks + specials + hard_links; }
 };
@@ -30,8 +30,8 @@ struct TreeCounts {
 /// "12 files, 3 directories, ... 1.2 MiB"
 std::string summary(const TreeCounts& counts);
 
-/// What becomes of the destination's own attributes when the tree is in it: a directory that held something before, perhaps
-/// /tmp, gets the times alone.
+/// What becomes of the destination's own attributes when the tree is in it: a directory that held something before,
+/// perhaps /tmp, gets the times alone.
 enum class TopAttributes : bool { kTimes, kAll };
 
 /// Copies the tree under the open host directory into the directory `pool_dir`.

@@ -1,7 +1,7 @@
-// Compares what `pmfs count --json` measures with the budget: fences exactly, lines within the recorded ranges, nothing of
-// libpmemobj's, and as many executed sfence instructions as fences where no file data is moved.
-//   count_test PMFS budget.json            compares
-//   count_test PMFS budget.json --record   prints the table with the ranges of lines as measured now
+// Compares what `pmfs count --json` measures with the budget: fences exactly, lines within the recorded ranges, nothing
+// of libpmemobj's, and as many executed sfence instructions as fences where no file data is moved.
+//   count_test PMFS budget.json RUNS    compares; RUNS is given to `pmfs count --sfence-runs`
+//   count_test PMFS budget.json record  prints the table with the ranges of lines as measured now
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -21,9 +21,9 @@ void expect(bool holds, const std::string& what) {
   ++failures;
 }
 
-Json measure(const std::string& program) {
+Json measure(const std::string& program, const std::string& sfence_runs) {
   // The path comes from the build; single quotes keep whatever is in it.
-  FILE* const pipe = popen(("'" + program + "' count --json --sfence-runs 1").c_str(), "r");
+  FILE* const pipe = popen(("'" + program + "' count --json --sfence-runs " + sfence_runs).c_str(), "r");
   if (pipe == nullptr) return {};
   std::string text;
   char buffer[65536];
@@ -36,7 +36,8 @@ Json measure(const std::string& program) {
 bool within(const Json& spread, const Json& range) { return spread["min"] >= range[0] && spread["max"] <= range[1]; }
 
 std::string show(const Json& row, const char* field) {
-  return row["op"].get<std::string>() + " (" + row["variant"].get<std::string>() + "): " + field + " " + row[field].dump();
+  return row["op"].get<std::string>() + " (" + row["variant"].get<std::string>() + "): " + field + " " +
+         row[field].dump();
 }
 
 void compare(const Json& measured, const Json& budget) {
@@ -86,15 +87,16 @@ void record(const Json& measured, Json budget) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
+  if (argc != 4) return 2;
+  const std::string last = argv[3];
   std::ifstream in(argv[2]);
   const Json budget = Json::parse(in, nullptr, false);
   expect(budget.is_object(), "the budget is not readable");
   if (failures != 0) return 1;
-  const Json measured = measure(argv[1]);
+  const Json measured = measure(argv[1], last == "record" ? "0" : last);
   expect(measured.is_object() && measured.contains("rows"), "pmfs count --json prints no object");
   if (failures != 0) return 1;
-  if (argc > 3 && std::string(argv[3]) == "--record") {
+  if (last == "record") {
     record(measured, budget);
     return 0;
   }

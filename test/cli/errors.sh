@@ -2,6 +2,7 @@
 # Every way in which a pool cannot be opened or made: one line on standard error that names the pool, nothing on standard
 # output, the right exit code, and the pool as it was.
 . "$(dirname "$0")/lib.sh"
+: "${work:?}"
 : "${MAKE_POOL:?set MAKE_POOL to the helper program}"
 export PMEMOBJ_CONF=sds.at_create=0
 
@@ -108,7 +109,7 @@ fi
 if [ -n "$as_nobody" ]; then
   # shellcheck disable=SC2046,SC2086
   for command in info check; do
-    expect $([ $command = check ] && echo 8 || echo 1) $as_nobody "$PMFS" "$command" "$good"
+    expect "$([ $command = check ] && echo 8 || echo 1)" $as_nobody "$PMFS" "$command" "$good"
     said "^pmfs: $good: .*[Pp]ermission"
   done
 elif [ "$(id -u)" != 0 ]; then

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What stands in the destination of an export cannot lead it elsewhere; and what it finds in its way.
 . "$(dirname "$0")/lib.sh"
+: "${work:?}"
 pool=$work/pool
 expect 0 "$PMFS" mkfs "$pool" --size 16M
 mkdir -p "$work/tree/dir" "$work/outside"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # put, get, cat, ls and stat.
 . "$(dirname "$0")/lib.sh"
+: "${work:?}"
 pool=$work/pool
 expect 0 "$PMFS" mkfs "$pool" --size 32M
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every command explains itself with an example; wrong usage has its own exit codes.
 . "$(dirname "$0")/lib.sh"
+: "${work:?}"
 
 expect 0 "$PMFS" --version
 shown '^pmfs [0-9]+\.[0-9]+'

@@ -97,7 +97,8 @@ class Tool {
     for (const auto& [key, value] : object.items()) {
       std::string field = key;
       if (const std::size_t at = field.rfind("_base64"); at != std::string::npos) field.resize(at);
-      expect(documentation_.find("`" + field + "`") != std::string::npos, name + ": JSON.md does not document " + field);
+      expect(documentation_.find("`" + field + "`") != std::string::npos,
+             name + ": JSON.md does not document " + field);
     }
   }
 
@@ -108,7 +109,9 @@ void write_file(const std::string& path, const std::string& text) { std::ofstrea
 
 void test_all(const Tool& tool) {
   const std::string bad_name = "bad\xff\xc0\xafname";
-  tool.plain({"mkfs", tool.pool(), "--size", "16M", "--label", "l\xe4" "bel"});
+  tool.plain({"mkfs", tool.pool(), "--size", "16M", "--label",
+              "l\xe4"
+              "bel"});
   write_file(tool.folder() + "/plain", "hello");
   tool.plain({"put", tool.pool(), "/plain", tool.folder() + "/plain"});
   tool.plain({"put", tool.pool(), "/" + bad_name, tool.folder() + "/plain"});
@@ -118,10 +121,12 @@ void test_all(const Tool& tool) {
   expect(info.value("size_bytes", 0) == 16 << 20, "info: size_bytes");
   expect(info.value("label_base64", "") == "bORiZWw=", "info: label_base64");
   expect(info.value("pool", "") == tool.pool(), "info: pool");
-  expect(info.contains("rows") && !info["rows"].empty() && info["rows"][0].value("region_bytes", 0) > 0, "info: regions");
+  expect(info.contains("rows") && !info["rows"].empty() && info["rows"][0].value("region_bytes", 0) > 0,
+         "info: regions");
 
   const Json stat = tool.object({"stat", tool.pool(), "/plain"});
-  expect(stat.value("size_bytes", 0) == 5 && stat.value("type", "") == "regular" && stat.value("links", 0) == 1, "stat");
+  expect(stat.value("size_bytes", 0) == 5 && stat.value("type", "") == "regular" && stat.value("links", 0) == 1,
+         "stat");
   expect(stat.value("mtime_ns", std::int64_t{0}) > 1'600'000'000'000'000'000, "stat: mtime_ns");
   expect(!stat.contains("path_base64"), "stat: path_base64 beside a path that is UTF-8");
   const Json odd = tool.object({"stat", tool.pool(), "/" + bad_name});
@@ -164,7 +169,9 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   std::ifstream in(argv[2]);
   const std::string documentation{std::istreambuf_iterator<char>(in), {}};
-  const char* const base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR") != nullptr ? getenv("TMPDIR") : "/tmp";
+  const char* const base = access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+                           : getenv("TMPDIR") != nullptr ? getenv("TMPDIR")
+                                                         : "/tmp";
   std::string folder = std::string(base) + "/pmfs-json-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return 1;
   test_all(Tool(argv[1], documentation, folder));

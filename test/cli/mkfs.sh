@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Making a pool: sizes, label, what it prints, what it refuses.
 . "$(dirname "$0")/lib.sh"
+: "${work:?}"
 
 size_of() { "$PMFS" info "$1" --json | grep -o '"size_bytes":[0-9]*' | cut -d: -f2; }
 

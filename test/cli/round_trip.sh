@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A real tree into a pool and out again: nothing is lost but what the file system does not have.
 . "$(dirname "$0")/lib.sh"
+: "${work:?}"
 pool=$work/pool
 tree=$work/tree
 expect 0 "$PMFS" mkfs "$pool" --size 256M

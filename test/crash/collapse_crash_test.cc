@@ -1,5 +1,5 @@
-// What the explorer takes together, taken apart: contents that nothing points to, and torn records. Every word by itself,
-// in samples, must show nothing that the explorer's few mixtures do not allow.
+// What the explorer takes together, taken apart: contents that nothing points to, and torn records. Every word by
+// itself, in samples, must show nothing that the explorer's few mixtures do not allow.
 #include <cstdio>
 
 #include "test/crash/scenarios.h"
@@ -8,7 +8,8 @@
 namespace pmfs::test {
 namespace {
 
-TEST_CASE("collapse: fresh contents and torn records, word by word, are as the mixtures that stand for them", "[crash][support]") {
+TEST_CASE("collapse: fresh contents and torn records, word by word, are as the mixtures that stand for them",
+          "[crash][support]") {
   ScenarioOptions options;
   options.bound = long_form() ? 20000 : 600;
   options.collapse = false;

@@ -28,7 +28,8 @@ struct Score {
   std::string missed_by;  // a scenario that did not notice
 };
 
-TEST_CASE("mutation: every flush and fence of an operation is missed by some crash if it is left out", "[crash][mutation]") {
+TEST_CASE("mutation: every flush and fence of an operation is missed by some crash if it is left out",
+          "[crash][mutation]") {
   std::map<Site, Score> scores;
   for (const Scenario& scenario : scenarios()) {
     const Ran ran = run(scenario);
@@ -51,7 +52,8 @@ TEST_CASE("mutation: every flush and fence of an operation is missed by some cra
   for (const auto& [site, score] : scores) {
     if (score.caught == 0) ++never;
     std::puts(text(order_name(site.first), " #", site.second, ": ", score.caught, " of ", score.mutants, " caught",
-                   score.caught == 0 ? "   <-- nothing notices; last tried: " + score.missed_by : "").c_str());
+                   score.caught == 0 ? "   <-- nothing notices; last tried: " + score.missed_by : "")
+                  .c_str());
   }
   std::puts(text(scores.size(), " sites, ", never, " unnoticed").c_str());
 }

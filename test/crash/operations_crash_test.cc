@@ -32,31 +32,48 @@ TEST_CASE("unlink and rmdir: a crash shows all of it or nothing", "[crash][fs]")
 
 TEST_CASE("rename: a crash shows exactly one of the two names", "[crash][fs]") { crash_group("rename"); }
 
-TEST_CASE("rename of directories: a crash shows exactly one place, and parents that agree", "[crash][fs]") { crash_group("rename-directory"); }
+TEST_CASE("rename of directories: a crash shows exactly one place, and parents that agree", "[crash][fs]") {
+  crash_group("rename-directory");
+}
 
 TEST_CASE("exchange: a crash shows both names as before or both as after", "[crash][fs]") { crash_group("exchange"); }
 
-TEST_CASE("write: what extends a file or fills a hole is there entirely or not", "[crash][fs]") { crash_group("write"); }
+TEST_CASE("write: what extends a file or fills a hole is there entirely or not", "[crash][fs]") {
+  crash_group("write");
+}
 
-TEST_CASE("write: a file's map grows from a word to a tree, and the tree by copying", "[crash][fs]") { crash_group("map"); }
+TEST_CASE("write: a file's map grows from a word to a tree, and the tree by copying", "[crash][fs]") {
+  crash_group("map");
+}
 
 TEST_CASE("write: data overwritten in place is old or new, word by word", "[crash][fs]") { crash_group("overwrite"); }
 
-TEST_CASE("truncate: a crash shows the old or the new size, and no old bytes behind it", "[crash][fs]") { crash_group("truncate"); }
+TEST_CASE("truncate: a crash shows the old or the new size, and no old bytes behind it", "[crash][fs]") {
+  crash_group("truncate");
+}
 
 TEST_CASE("attributes: a crash shows all of a change or none of it", "[crash][fs]") { crash_group("attributes"); }
 
 TEST_CASE("times: lazily stored ones are durable once fsync has returned", "[crash][fs]") { crash_group("times"); }
 
-TEST_CASE("directories: full leaves, fragmented leaves and a growing inode file are part of one commit", "[crash][fs]") { crash_group("leaves"); }
+TEST_CASE("directories: full leaves, fragmented leaves and a growing inode file are part of one commit",
+          "[crash][fs]") {
+  crash_group("leaves");
+}
 
-TEST_CASE("full pools: an operation that does not fit changes nothing; deleting works", "[crash][fs]") { crash_group("full"); }
+TEST_CASE("full pools: an operation that does not fit changes nothing; deleting works", "[crash][fs]") {
+  crash_group("full");
+}
 
 TEST_CASE("close and open: a crash in them shows what was there before", "[crash][fs]") { crash_group("close"); }
 
-TEST_CASE("threads that follow each other on the same objects never undo what had returned", "[crash][fs]") { crash_group("threads"); }
+TEST_CASE("threads that follow each other on the same objects never undo what had returned", "[crash][fs]") {
+  crash_group("threads");
+}
 
-TEST_CASE("freed space that is used again at once never comes back to its old owner", "[crash][fs]") { crash_group("drain"); }
+TEST_CASE("freed space that is used again at once never comes back to its old owner", "[crash][fs]") {
+  crash_group("drain");
+}
 
 TEST_CASE("all operations together", "[crash][fs]") {
   total.name = "operations";

@@ -34,8 +34,7 @@ ExploreOptions options_for(const std::string& name, const Fault& fault) {
 u64 total_states = 0;
 
 Report explored(const std::string& name, const Trace& trace, Words start, std::vector<Words> operations,
-                const Fault& fault, std::function<void(std::span<const std::byte>)> on_sample = {},
-                bool exact = true) {
+                const Fault& fault, std::function<void(std::span<const std::byte>)> on_sample = {}, bool exact = true) {
   MiniSubject subject;
   ExploreOptions options = options_for(name, fault);
   if (on_sample) {
@@ -53,7 +52,7 @@ Report explored(const std::string& name, const Trace& trace, Words start, std::v
   return report;
 }
 
-// --- Operations in sequence: lanes and threads of the test's choice ------------------------------------------------------
+// --- Operations in sequence: lanes and threads of the test's choice --------------------------------------------------
 
 struct Step {
   Words changes;
@@ -90,8 +89,7 @@ const std::vector<Sequence>& sequences() {
       {"two lanes, one thread", {{{{'a', 1}, {'b', 1}}}, {{{'a', 2}, {'c', 2}}, 1}, {{{'a', 3}, {'d', 3}}}}},
       {"two lanes, two threads", {{{{'a', 1}, {'b', 1}}}, {{{'a', 2}, {'c', 2}}, 1, 1}, {{{'b', 3}, {'d', 3}}}}},
       {"one lane handed over", {{{{'a', 1}, {'b', 1}}}, {{{'c', 2}, {'d', 2}}, 0, 1}, {{{'a', 3}, {'d', 3}}}}},
-      {"a value returns",
-       {{{{'a', 1}, {'b', 1}}}, {{{'a', 0}, {'b', 0}}, 1, 1}, {{{'a', 1}, {'b', 1}}}}},
+      {"a value returns", {{{{'a', 1}, {'b', 1}}}, {{{'a', 0}, {'b', 0}}, 1, 1}, {{{'a', 1}, {'b', 1}}}}},
       {"new values equal old ones", {{{{'a', 0}, {'b', 1}}}, {{{'a', 0}, {'b', 0}}}}},
       {"nothing changes", {{{{'a', 0}, {'b', 0}}}, {{{'a', 1}}}, {{{'a', 1}}}}},
       {"opened by another thread", {{{{'a', 1}, {'b', 1}}, 0, 1}, {{{'a', 2}, {'c', 2}}, 0, 1}}},
@@ -112,8 +110,8 @@ TEST_CASE("protocol: every crash shows each operation whole or not at all", "[cr
 
 // Which flushes and fences of a commit something depends on: each is left out in turn, and some sequence must notice.
 TEST_CASE("protocol: no flush or fence of a commit can be left out", "[crash][base][mutation]") {
-  for (const Order why : {Order::kRecord, Order::kOwnHeader, Order::kLastHeader, Order::kFence1, Order::kApplied,
-                          Order::kFence2}) {
+  for (const Order why :
+       {Order::kRecord, Order::kOwnHeader, Order::kLastHeader, Order::kFence1, Order::kApplied, Order::kFence2}) {
     std::string noticed_by;
     for (const Sequence& sequence : sequences())
       if (!run_steps(sequence.name, sequence.steps, {{{why}}}).clean()) noticed_by += text(" [", sequence.name, "]");
@@ -130,13 +128,14 @@ TEST_CASE("protocol: without a fresh sequence for each commit a crash shows a mi
   CHECK(noticed);
 }
 
-TEST_CASE("protocol: without the flush of the last change's header a crash undoes what had returned", "[crash][base][mutation]") {
+TEST_CASE("protocol: without the flush of the last change's header a crash undoes what had returned",
+          "[crash][base][mutation]") {
   const std::vector<Step> steps = {{{{'a', 1}, {'b', 1}}}, {{{'a', 2}, {'c', 2}}, 1, 1}};
   CHECK(run_steps("with the rule", steps).clean());
   CHECK_FALSE(run_steps("without the rule", steps, {{}, {Rule::kFlushLastHeader}}).clean());
 }
 
-// --- Schedules S1 to S4 ------------------------------------------------------------------------------------------------
+// --- Schedules S1 to S4 ----------------------------------------------------------------------------------------------
 
 // S1: two crashes. A record that leaked before the first crash must not be taken for a record of an operation after it.
 Report two_crashes(const Fault& fault) {
@@ -170,7 +169,8 @@ Report two_crashes(const Fault& fault) {
     after.mark(MarkKind::kBegin, 1);
     reopened.run_on(0, {{'a', 4}, {'c', 4}, {'d', 4}});
     after.mark(MarkKind::kReturn, 1);
-    const Report report = explored("second crash", after.end_trace(), start, {{{'b', 7}}, {{'a', 4}, {'c', 4}, {'d', 4}}}, fault);
+    const Report report =
+        explored("second crash", after.end_trace(), start, {{{'b', 7}}, {{'a', 4}, {'c', 4}, {'d', 4}}}, fault);
     second += report;
   };
   Report report = explored("first crash", first, {{'a', 1}}, {{{'a', 2}, {'b', 2}, {'c', 2}}}, fault, go_on);
@@ -266,7 +266,8 @@ TEST_CASE("protocol: reused before its bump is ordered, a freed slot comes back"
 }
 
 // reuse.py: the freed state word b is set again by a commit of another thread, with contents elsewhere (d).
-TEST_CASE("protocol: a freed slot taken by another thread's commit shows old and new contents never mixed", "[crash][base]") {
+TEST_CASE("protocol: a freed slot taken by another thread's commit shows old and new contents never mixed",
+          "[crash][base]") {
   SimMemory memory(MiniStore::kSize);
   MiniStore::format(memory);
   MiniStore store(memory.memory());
@@ -302,9 +303,10 @@ TEST_CASE("protocol: a freed slot taken by another thread's commit shows old and
   CHECK(report.clean());
 }
 
-// Words shared by objects with different locks are why R2 forbids them: another thread changes c while A, decided, has not
-// bumped its lane yet.
-TEST_CASE("protocol: a word shared without a common lock lets a crash undo what had returned", "[crash][base][mutation]") {
+// Words shared by objects with different locks are why R2 forbids them: another thread changes c while A, decided, has
+// not bumped its lane yet.
+TEST_CASE("protocol: a word shared without a common lock lets a crash undo what had returned",
+          "[crash][base][mutation]") {
   SimMemory memory(MiniStore::kSize);
   MiniStore::format(memory);
   MiniStore store(memory.memory());
@@ -326,7 +328,8 @@ TEST_CASE("protocol: a word shared without a common lock lets a crash undo what 
                if (holder == 1) return u32{1};
                return last != nullptr && std::string_view(last->name) == "commit.after_fence2" ? u32{1} : u32{0};
              });
-  const Report report = explored("shared word", memory.end_trace(), {}, {{{'a', 1}, {'c', 1}}, {{'b', 1}, {'c', 3}}}, {});
+  const Report report =
+      explored("shared word", memory.end_trace(), {}, {{{'a', 1}, {'c', 1}}, {{'b', 1}, {'c', 3}}}, {});
   CHECK_FALSE(report.clean());
 }
 
@@ -359,8 +362,7 @@ Report given_up(bool skip_sequence) {
   memory.mark(MarkKind::kBegin, 1);
   store.run({{'a', 4}, {'c', 4}, {'d', 4}});
   memory.mark(MarkKind::kReturn, 1);
-  return explored("given up", memory.end_trace(), {}, {{{'b', 7}}, {{'a', 4}, {'c', 4}, {'d', 4}}}, {}, {},
-                  false);
+  return explored("given up", memory.end_trace(), {}, {{{'b', 7}}, {{'a', 4}, {'c', 4}, {'d', 4}}}, {}, {}, false);
 }
 
 TEST_CASE("protocol: records of an operation that failed are never mixed with the next one's", "[crash][base]") {
@@ -442,8 +444,8 @@ TEST_CASE("protocol: interleaved threads show every missing flush, fence and rul
       if (!interleaved(seed, fault).clean()) return seed;
     return u64{0};
   };
-  for (const Order why : {Order::kRecord, Order::kOwnHeader, Order::kLastHeader, Order::kFence1, Order::kApplied,
-                          Order::kFence2}) {
+  for (const Order why :
+       {Order::kRecord, Order::kOwnHeader, Order::kLastHeader, Order::kFence1, Order::kApplied, Order::kFence2}) {
     const u64 seed = seeds_until_noticed({{{why}}});
     INFO("left out: " << order_name(why));
     CHECK(seed != 0);

@@ -27,50 +27,70 @@ Step write(const std::string& path, u64 off, u64 bytes, u32 uid = 0) {
 // create: a crash shows the whole file or none
 void add_create(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
-  add(one("create", "create", [](User& u) { u.create("/other"); }, [](User& u) { return u.create("/file"); }));
-  add(one("create", "create, first name", [](User&) {}, [](User& u) { return u.create("/file"); }));
-  add(one("create", "create, name of 255 bytes", [](User& u) { u.create("/other"); }, [](User& u) { return u.create("/" + kLong); }));
-  add(one("create", "create in a subdirectory", [](User& u) { u.mkdir("/d"); }, [](User& u) { return u.create("/d/file"); }));
-  add(one("create", "mkdir", [](User& u) { u.mkdir("/other"); }, [](User& u) { return u.mkdir("/dir"); }));
-  add(one("create", "mknod", [](User&) {}, [](User& u) { return u.create("/dev", S_IFCHR | 0600, 0x501); }));
-  add(one("create", "symlink, short", [](User&) {}, [](User& u) { return u.symlink("target", "/s"); }));
-  add(one("create", "symlink, 128 bytes", [](User&) {}, [](User& u) { return u.symlink(std::string(128, 't'), "/s"); }));
-  add(one("create", "symlink, long", [](User&) {}, [](User& u) { return u.symlink(std::string(700, 't'), "/s"); }));
+  add(one(
+      "create", "create", [](User& u) { u.create("/other"); }, [](User& u) { return u.create("/file"); }));
+  add(one(
+      "create", "create, first name", [](User&) {}, [](User& u) { return u.create("/file"); }));
+  add(one(
+      "create", "create, name of 255 bytes", [](User& u) { u.create("/other"); },
+      [](User& u) { return u.create("/" + kLong); }));
+  add(one(
+      "create", "create in a subdirectory", [](User& u) { u.mkdir("/d"); },
+      [](User& u) { return u.create("/d/file"); }));
+  add(one(
+      "create", "mkdir", [](User& u) { u.mkdir("/other"); }, [](User& u) { return u.mkdir("/dir"); }));
+  add(one(
+      "create", "mknod", [](User&) {}, [](User& u) { return u.create("/dev", S_IFCHR | 0600, 0x501); }));
+  add(one(
+      "create", "symlink, short", [](User&) {}, [](User& u) { return u.symlink("target", "/s"); }));
+  add(one(
+      "create", "symlink, 128 bytes", [](User&) {}, [](User& u) { return u.symlink(std::string(128, 't'), "/s"); }));
+  add(one(
+      "create", "symlink, long", [](User&) {}, [](User& u) { return u.symlink(std::string(700, 't'), "/s"); }));
 }
 
 // link: a crash shows the other name and the count, or neither
 void add_link(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
-  add(one("link", "link", [](User& u) { u.create("/file"); }, [](User& u) { return u.link("/file", "/other"); }));
-  add(one("link", "link into another directory", [](User& u) { u.mkdir("/d"), u.create("/file"); },
-            [](User& u) { return u.link("/file", "/d/other"); }));
+  add(one(
+      "link", "link", [](User& u) { u.create("/file"); }, [](User& u) { return u.link("/file", "/other"); }));
+  add(one(
+      "link", "link into another directory", [](User& u) { u.mkdir("/d"), u.create("/file"); },
+      [](User& u) { return u.link("/file", "/d/other"); }));
 }
 
 // unlink and rmdir: a crash shows all of it or nothing
 void add_remove(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
-  add(one("remove", "unlink, last name", [](User& u) { file_with_data(u, "/file", 5000); }, [](User& u) { return u.unlink("/file"); }));
-  add(one("remove", "unlink, names remain", [](User& u) { u.create("/file"), u.link("/file", "/other"); },
-            [](User& u) { return u.unlink("/file"); }));
-  add(one("remove", "unlink, still open", [](User& u) { file_with_data(u, "/file", 5000), u.hold("/file"); },
-            [](User& u) { return u.unlink("/file"); }));
-  add(one("remove", "unlink a long symlink", [](User& u) { u.symlink(std::string(700, 't'), "/s"); },
-            [](User& u) { return u.unlink("/s"); }));
-  add(one("remove", "rmdir", [](User& u) { u.mkdir("/d"), u.create("/d/x"), u.unlink("/d/x"); },
-            [](User& u) { return u.rmdir("/d"); }));
+  add(one(
+      "remove", "unlink, last name", [](User& u) { file_with_data(u, "/file", 5000); },
+      [](User& u) { return u.unlink("/file"); }));
+  add(one(
+      "remove", "unlink, names remain", [](User& u) { u.create("/file"), u.link("/file", "/other"); },
+      [](User& u) { return u.unlink("/file"); }));
+  add(one(
+      "remove", "unlink, still open", [](User& u) { file_with_data(u, "/file", 5000), u.hold("/file"); },
+      [](User& u) { return u.unlink("/file"); }));
+  add(one(
+      "remove", "unlink a long symlink", [](User& u) { u.symlink(std::string(700, 't'), "/s"); },
+      [](User& u) { return u.unlink("/s"); }));
+  add(one(
+      "remove", "rmdir", [](User& u) { u.mkdir("/d"), u.create("/d/x"), u.unlink("/d/x"); },
+      [](User& u) { return u.rmdir("/d"); }));
 }
 
 // unlink: a file that is removed and then closed stays removed
 void add_remove2(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
-  add({.group = "remove", .name = "unlink while open, write, close, create",
-         .prepare = [](User& u) { file_with_data(u, "/file", 5000), u.hold("/file"); },
-         .steps = {[](User& u) { return u.unlink("/file"); },
-                   [](User& u) {
-                     u.let_go();
-                     return Allowance{};
-                   },
-                   [](User& u) { return u.create("/next"); }}});
+  add({.group = "remove",
+       .name = "unlink while open, write, close, create",
+       .prepare = [](User& u) { file_with_data(u, "/file", 5000), u.hold("/file"); },
+       .steps = {[](User& u) { return u.unlink("/file"); },
+                 [](User& u) {
+                   u.let_go();
+                   return Allowance{};
+                 },
+                 [](User& u) { return u.create("/next"); }}});
 }
 
 // rename: a crash shows exactly one of the two names
@@ -85,26 +105,30 @@ void add_rename(Scenarios& all) {
   add(one("rename", "rename in one directory, long name", two, [](User& u) { return u.rename("/a", "/" + kLong); }));
   add(one("rename", "rename to another directory", two, [](User& u) { return u.rename("/a", "/d/c"); }));
   add(one("rename", "rename over a file", two, [](User& u) { return u.rename("/a", "/b"); }));
-  add(one("rename", "rename over a file that has other names", [&](User& u) { two(u), u.link("/b", "/d/b"); },
-            [](User& u) { return u.rename("/a", "/b"); }));
-  add(one("rename", "rename over a file that is open", [&](User& u) { two(u), u.hold("/b"); },
-            [](User& u) { return u.rename("/a", "/b"); }));
-  add(one("rename", "rename over a file in another directory", [&](User& u) { two(u), u.create("/d/b"); },
-            [](User& u) { return u.rename("/a", "/d/b"); }));
+  add(one(
+      "rename", "rename over a file that has other names", [&](User& u) { two(u), u.link("/b", "/d/b"); },
+      [](User& u) { return u.rename("/a", "/b"); }));
+  add(one(
+      "rename", "rename over a file that is open", [&](User& u) { two(u), u.hold("/b"); },
+      [](User& u) { return u.rename("/a", "/b"); }));
+  add(one(
+      "rename", "rename over a file in another directory", [&](User& u) { two(u), u.create("/d/b"); },
+      [](User& u) { return u.rename("/a", "/d/b"); }));
   add(one("rename", "rename without replacing", two, [](User& u) { return u.rename("/a", "/c", RENAME_NOREPLACE); }));
 }
 
 // rename of directories: a crash shows exactly one place, and parents that agree
 void add_rename_directory(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
-  const auto dirs = [](User& u) {
-    u.mkdir("/a"), u.mkdir("/b"), u.mkdir("/a/x"), u.create("/a/x/file");
-  };
+  const auto dirs = [](User& u) { u.mkdir("/a"), u.mkdir("/b"), u.mkdir("/a/x"), u.create("/a/x/file"); };
   add(one("rename-directory", "rename a directory in its parent", dirs, [](User& u) { return u.rename("/a", "/c"); }));
-  add(one("rename-directory", "rename a directory to another parent", dirs, [](User& u) { return u.rename("/a/x", "/b/y"); }));
-  add(one("rename-directory", "rename a directory over an empty one", [&](User& u) { dirs(u), u.mkdir("/b/y"); },
-            [](User& u) { return u.rename("/a/x", "/b/y"); }));
-  add(one("rename-directory", "rename a directory over an empty one in its parent", dirs, [](User& u) { return u.rename("/a", "/b"); }));
+  add(one("rename-directory", "rename a directory to another parent", dirs,
+          [](User& u) { return u.rename("/a/x", "/b/y"); }));
+  add(one(
+      "rename-directory", "rename a directory over an empty one", [&](User& u) { dirs(u), u.mkdir("/b/y"); },
+      [](User& u) { return u.rename("/a/x", "/b/y"); }));
+  add(one("rename-directory", "rename a directory over an empty one in its parent", dirs,
+          [](User& u) { return u.rename("/a", "/b"); }));
 }
 
 // exchange: a crash shows both names as before or both as after
@@ -114,13 +138,17 @@ void add_exchange(Scenarios& all) {
     u.mkdir("/d"), u.mkdir("/e"), u.mkdir("/d/x"), u.mkdir("/e/y"), u.create("/d/f"), u.create("/e/g"), u.create("/h");
   };
   const unsigned flag = RENAME_EXCHANGE;
-  add(one("exchange", "exchange files in one directory", [&](User& u) { some(u), u.create("/i"); },
-            [=](User& u) { return u.rename("/h", "/i", flag); }));
-  add(one("exchange", "exchange files of two directories", some, [=](User& u) { return u.rename("/d/f", "/e/g", flag); }));
+  add(one(
+      "exchange", "exchange files in one directory", [&](User& u) { some(u), u.create("/i"); },
+      [=](User& u) { return u.rename("/h", "/i", flag); }));
+  add(one("exchange", "exchange files of two directories", some,
+          [=](User& u) { return u.rename("/d/f", "/e/g", flag); }));
   add(one("exchange", "exchange a file and a directory", some, [=](User& u) { return u.rename("/h", "/d", flag); }));
-  add(one("exchange", "exchange a file and a directory of two parents", some, [=](User& u) { return u.rename("/d/f", "/e/y", flag); }));
+  add(one("exchange", "exchange a file and a directory of two parents", some,
+          [=](User& u) { return u.rename("/d/f", "/e/y", flag); }));
   add(one("exchange", "exchange directories in one parent", some, [=](User& u) { return u.rename("/d", "/e", flag); }));
-  add(one("exchange", "exchange directories of two parents", some, [=](User& u) { return u.rename("/d/x", "/e/y", flag); }));
+  add(one("exchange", "exchange directories of two parents", some,
+          [=](User& u) { return u.rename("/d/x", "/e/y", flag); }));
 }
 
 // write: what extends a file or fills a hole is there entirely or not
@@ -129,21 +157,30 @@ void add_write(Scenarios& all) {
   const auto empty = [](User& u) { u.create("/f"); };
   add(one("write", "append, first block", empty, write("/f", 0, 4096)));
   add(one("write", "append, 1 byte", empty, write("/f", 0, 1)));
-  add(one("write", "append within a block, unaligned", [](User& u) { file_with_data(u, "/f", 1003); }, write("/f", 1003, 517)));
-  add(one("write", "append over a block's end", [](User& u) { file_with_data(u, "/f", 4001); }, write("/f", 4001, 777)));
-  add(one("write", "append, contiguous", [](User& u) { file_with_data(u, "/f", 8192); }, write("/f", 8192, 12288)));
-  add(one("write", "append behind a gap", [](User& u) { file_with_data(u, "/f", 1003); }, write("/f", 3001, 333)));
-  add(one("write", "append far behind the end", [](User& u) { file_with_data(u, "/f", 1003); }, write("/f", 20001, 333)));
-  add(one("write", "append, not contiguous", [](User& u) {
-    file_with_data(u, "/f", 4096), file_with_data(u, "/between", 4096);
-  }, write("/f", 4096, 4096)));
-  add(one("write", "append in several extents", [](User& u) {
-    // Holes of one block each in the free space.
-    for (int i = 0; i < 6; ++i) file_with_data(u, text("/x", i), 4096);
-    file_with_data(u, "/rest", 40960);
-    for (int i = 0; i < 6; i += 2) u.unlink(text("/x", i));
-    u.create("/f");
-  }, write("/f", 0, 40960)));
+  add(one(
+      "write", "append within a block, unaligned", [](User& u) { file_with_data(u, "/f", 1003); },
+      write("/f", 1003, 517)));
+  add(one(
+      "write", "append over a block's end", [](User& u) { file_with_data(u, "/f", 4001); }, write("/f", 4001, 777)));
+  add(one(
+      "write", "append, contiguous", [](User& u) { file_with_data(u, "/f", 8192); }, write("/f", 8192, 12288)));
+  add(one(
+      "write", "append behind a gap", [](User& u) { file_with_data(u, "/f", 1003); }, write("/f", 3001, 333)));
+  add(one(
+      "write", "append far behind the end", [](User& u) { file_with_data(u, "/f", 1003); }, write("/f", 20001, 333)));
+  add(one(
+      "write", "append, not contiguous",
+      [](User& u) { file_with_data(u, "/f", 4096), file_with_data(u, "/between", 4096); }, write("/f", 4096, 4096)));
+  add(one(
+      "write", "append in several extents",
+      [](User& u) {
+        // Holes of one block each in the free space.
+        for (int i = 0; i < 6; ++i) file_with_data(u, text("/x", i), 4096);
+        file_with_data(u, "/rest", 40960);
+        for (int i = 0; i < 6; i += 2) u.unlink(text("/x", i));
+        u.create("/f");
+      },
+      write("/f", 0, 40960)));
   const auto holes = [](User& u) {
     u.create("/f");
     u.truncate("/f", 40000);
@@ -176,12 +213,20 @@ void add_overwrite(Scenarios& all) {
   add(one("overwrite", "overwrite, unaligned", file, write("/f", 1001, 77)));
   add(one("overwrite", "overwrite over blocks", file, write("/f", 3001, 5555)));
   add(one("overwrite", "overwrite and extend", file, write("/f", 8001, 5555)));
-  add(one("overwrite", "overwrite clears set-id", [&](User& u) { file(u), u.chmod("/f", 06755); }, write("/f", 100, 200, 1000)));
-  add(one("overwrite", "extend clears set-id", [&](User& u) { file(u), u.chmod("/f", 06755); }, write("/f", 9000, 200, 1000)));
-  add({.group = "overwrite", .name = "overwrite, overwrite, fsync", .prepare = file, .steps = {write("/f", 0, 10), write("/f", 100, 10),
-         [](User& u) { return u.fsync("/f"); }}});
-  add({.group = "overwrite", .name = "overwrite, then a logged change, then overwrite", .prepare = file, .steps = {write("/f", 0, 10),
-         [](User& u) { return u.chmod("/f", 0600); }, write("/f", 100, 10)}});
+  add(one(
+      "overwrite", "overwrite clears set-id", [&](User& u) { file(u), u.chmod("/f", 06755); },
+      write("/f", 100, 200, 1000)));
+  add(one(
+      "overwrite", "extend clears set-id", [&](User& u) { file(u), u.chmod("/f", 06755); },
+      write("/f", 9000, 200, 1000)));
+  add({.group = "overwrite",
+       .name = "overwrite, overwrite, fsync",
+       .prepare = file,
+       .steps = {write("/f", 0, 10), write("/f", 100, 10), [](User& u) { return u.fsync("/f"); }}});
+  add({.group = "overwrite",
+       .name = "overwrite, then a logged change, then overwrite",
+       .prepare = file,
+       .steps = {write("/f", 0, 10), [](User& u) { return u.chmod("/f", 0600); }, write("/f", 100, 10)}});
 }
 
 // truncate: a crash shows the old or the new size, and no old bytes behind it
@@ -194,13 +239,20 @@ void add_truncate(Scenarios& all) {
   add(one("truncate", "truncate at a block's end", file, to(8192)));
   add(one("truncate", "truncate within the last block", file, to(19999)));
   add(one("truncate", "truncate up", file, to(30001)));
-  add(one("truncate", "truncate up from a block's end", [](User& u) { file_with_data(u, "/f", 8192); }, to(30001)));
+  add(one(
+      "truncate", "truncate up from a block's end", [](User& u) { file_with_data(u, "/f", 8192); }, to(30001)));
   add({.group = "truncate", .name = "truncate down and up", .prepare = file, .steps = {to(5001), to(7003), to(20000)}});
-  add({.group = "truncate", .name = "truncate down and append", .prepare = file, .steps = {to(5001), write("/f", 5001, 100)}});
-  add(one("truncate", "truncate a mapped tree", [](User& u) {
-    u.create("/f");
-    for (u64 i = 0; i < 6; ++i) u.write("/f", i * 8192, some_bytes(100, i));
-  }, to(20000)));
+  add({.group = "truncate",
+       .name = "truncate down and append",
+       .prepare = file,
+       .steps = {to(5001), write("/f", 5001, 100)}});
+  add(one(
+      "truncate", "truncate a mapped tree",
+      [](User& u) {
+        u.create("/f");
+        for (u64 i = 0; i < 6; ++i) u.write("/f", i * 8192, some_bytes(100, i));
+      },
+      to(20000)));
 }
 
 // attributes: a crash shows all of a change or none of it
@@ -213,7 +265,8 @@ void add_attributes(Scenarios& all) {
   add(one("attributes", "utimens", file, [](User& u) { return u.utimens("/f", 1, 2); }));
   add(one("attributes", "all at once", file, [](User& u) {
     SetAttributes change;
-    change.mode = 0640, change.uid = 3, change.gid = 4, change.size_bytes = 12345, change.atime_ns = 5, change.mtime_ns = 6;
+    change.mode = 0640, change.uid = 3, change.gid = 4, change.size_bytes = 12345, change.atime_ns = 5,
+    change.mtime_ns = 6;
     return u.set("/f", change);
   }));
 }
@@ -222,19 +275,34 @@ void add_attributes(Scenarios& all) {
 void add_times(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
   const auto file = [](User& u) { file_with_data(u, "/f", 100); };
-  add({.group = "times", .name = "read, fsync", .prepare = file, .steps = {[](User& u) { return u.read("/f"); },
-         [](User& u) { return u.fsync("/f"); }}, .open = SimFs::strict_atime()});
-  add({.group = "times", .name = "read, chmod", .prepare = file, .steps = {[](User& u) { return u.read("/f"); },
-         [](User& u) { return u.chmod("/f", 0600); }}, .open = SimFs::strict_atime()});
-  add({.group = "times", .name = "utimens, read, utimens, read, fsync", .prepare = file, .steps = {
-         [](User& u) { return u.utimens("/f", 10, 20); }, [](User& u) { return u.read("/f"); },
-         [](User& u) { return u.utimens("/f", 11, 21); }, [](User& u) { return u.read("/f"); },
-         [](User& u) { return u.fsync("/f"); }}, .open = SimFs::strict_atime()});
-  add({.group = "times", .name = "utimens, read, sync of everything", .prepare = file, .steps = {
-         [](User& u) { return u.utimens("/f", 10, 20); }, [](User& u) { return u.read("/f"); },
-         [](User& u) { return u.sync(); }}, .open = SimFs::strict_atime()});
-  add({.group = "times", .name = "overwrite, read, sync of everything", .prepare = file, .steps = {write("/f", 0, 10),
-         [](User& u) { return u.read("/f"); }, [](User& u) { return u.sync(); }}, .open = SimFs::strict_atime()});
+  add({.group = "times",
+       .name = "read, fsync",
+       .prepare = file,
+       .steps = {[](User& u) { return u.read("/f"); }, [](User& u) { return u.fsync("/f"); }},
+       .open = SimFs::strict_atime()});
+  add({.group = "times",
+       .name = "read, chmod",
+       .prepare = file,
+       .steps = {[](User& u) { return u.read("/f"); }, [](User& u) { return u.chmod("/f", 0600); }},
+       .open = SimFs::strict_atime()});
+  add({.group = "times",
+       .name = "utimens, read, utimens, read, fsync",
+       .prepare = file,
+       .steps = {[](User& u) { return u.utimens("/f", 10, 20); }, [](User& u) { return u.read("/f"); },
+                 [](User& u) { return u.utimens("/f", 11, 21); }, [](User& u) { return u.read("/f"); },
+                 [](User& u) { return u.fsync("/f"); }},
+       .open = SimFs::strict_atime()});
+  add({.group = "times",
+       .name = "utimens, read, sync of everything",
+       .prepare = file,
+       .steps = {[](User& u) { return u.utimens("/f", 10, 20); }, [](User& u) { return u.read("/f"); },
+                 [](User& u) { return u.sync(); }},
+       .open = SimFs::strict_atime()});
+  add({.group = "times",
+       .name = "overwrite, read, sync of everything",
+       .prepare = file,
+       .steps = {write("/f", 0, 10), [](User& u) { return u.read("/f"); }, [](User& u) { return u.sync(); }},
+       .open = SimFs::strict_atime()});
 }
 
 // directories: full leaves, fragmented leaves and a growing inode file are part of one commit
@@ -245,31 +313,46 @@ void add_leaves(Scenarios& all) {
       for (u64 i = 0; i < count; ++i) u.create(text("/", std::string(length, 'n'), i));
     };
   };
-  add(one("leaves", "a leaf's bytes are full: a new leaf", names(14, 250), [](User& u) { return u.create("/" + kLong); }));
-  add(one("leaves", "a leaf's slots are full: a new leaf", [](User& u) {
-    u.create("/f");
-    for (u64 i = 0; i < 63; ++i) u.link("/f", text("/l", i));
-  }, [](User& u) { return u.link("/f", "/one-more"); }));
-  add(one("leaves", "a fragmented leaf is rewritten", [&](User& u) {
-    names(14, 250)(u);
-    for (u64 i = 0; i < 14; i += 2) u.unlink(text("/", std::string(250, 'n'), i));
-    for (u64 i = 0; i < 7; ++i) u.create(text("/", std::string(150, 'm'), i));
-    for (u64 i = 0; i < 7; ++i) u.unlink(text("/", std::string(150, 'm'), i));
-  }, [](User& u) { return u.create("/" + kLong); }));
-  add(one("leaves", "the inode file grows", [](User& u) {
-    u.mkdir("/d");
-    for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
-  }, [](User& u) { return u.create("/d/one-more"); }));
-  add(one("leaves", "the inode file grows over old data", [](User& u) {
-    file_with_data(u, "/old", 300000), u.unlink("/old"), u.mkdir("/d");
-    for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
-    u.fs() = Filesystem();  // closed: what was freed may be used
-    u.fs() = must(SimFs::open(u.memory(), SimFs::quiet()), "open again");
-  }, [](User& u) { return u.create("/d/one-more"); }));
-  add({.group = "leaves", .name = "the bytes of a removed entry", .prepare = names(14, 250), .steps = {
-         [](User& u) { return u.unlink(text("/", std::string(250, 'n'), 3)); },
-         [](User& u) { return u.create("/" + std::string(250, 'z')); },
-         [](User& u) { return u.create("/" + std::string(251, 'z')); }}});
+  add(one("leaves", "a leaf's bytes are full: a new leaf", names(14, 250),
+          [](User& u) { return u.create("/" + kLong); }));
+  add(one(
+      "leaves", "a leaf's slots are full: a new leaf",
+      [](User& u) {
+        u.create("/f");
+        for (u64 i = 0; i < 63; ++i) u.link("/f", text("/l", i));
+      },
+      [](User& u) { return u.link("/f", "/one-more"); }));
+  add(one(
+      "leaves", "a fragmented leaf is rewritten",
+      [&](User& u) {
+        names(14, 250)(u);
+        for (u64 i = 0; i < 14; i += 2) u.unlink(text("/", std::string(250, 'n'), i));
+        for (u64 i = 0; i < 7; ++i) u.create(text("/", std::string(150, 'm'), i));
+        for (u64 i = 0; i < 7; ++i) u.unlink(text("/", std::string(150, 'm'), i));
+      },
+      [](User& u) { return u.create("/" + kLong); }));
+  add(one(
+      "leaves", "the inode file grows",
+      [](User& u) {
+        u.mkdir("/d");
+        for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
+      },
+      [](User& u) { return u.create("/d/one-more"); }));
+  add(one(
+      "leaves", "the inode file grows over old data",
+      [](User& u) {
+        file_with_data(u, "/old", 300000), u.unlink("/old"), u.mkdir("/d");
+        for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
+        u.fs() = Filesystem();  // closed: what was freed may be used
+        u.fs() = must(SimFs::open(u.memory(), SimFs::quiet()), "open again");
+      },
+      [](User& u) { return u.create("/d/one-more"); }));
+  add({.group = "leaves",
+       .name = "the bytes of a removed entry",
+       .prepare = names(14, 250),
+       .steps = {[](User& u) { return u.unlink(text("/", std::string(250, 'n'), 3)); },
+                 [](User& u) { return u.create("/" + std::string(250, 'z')); },
+                 [](User& u) { return u.create("/" + std::string(251, 'z')); }}});
 }
 
 // full pools: an operation that does not fit changes nothing; deleting works
@@ -292,19 +375,21 @@ void add_full(Scenarios& all) {
       return Allowance{};
     };
   };
-  add({.group = "full", .name = "full: refused, removed, allowed", .prepare = [&](User& u) { file_with_data(u, "/x", 8192), fill(u); },
-         .steps = {refused("/s"), [](User& u) { return u.unlink("/x"); },
-                   [](User& u) { return u.symlink(std::string(700, 't'), "/s"); }}});
-  add({.group = "full", .name = "full: truncated, written again", .prepare = fill, .steps = {
-         [](User& u) { return u.truncate("/fill", 4096); }, write("/fill", 4096, 20000)}});
+  add({.group = "full",
+       .name = "full: refused, removed, allowed",
+       .prepare = [&](User& u) { file_with_data(u, "/x", 8192), fill(u); },
+       .steps = {refused("/s"), [](User& u) { return u.unlink("/x"); },
+                 [](User& u) { return u.symlink(std::string(700, 't'), "/s"); }}});
+  add({.group = "full",
+       .name = "full: truncated, written again",
+       .prepare = fill,
+       .steps = {[](User& u) { return u.truncate("/fill", 4096); }, write("/fill", 4096, 20000)}});
 }
 
 // close and open: a crash in them shows what was there before
 void add_close(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
-  const auto some = [](User& u) {
-    u.mkdir("/d"), file_with_data(u, "/d/f", 5000), u.create("/g"), u.unlink("/g");
-  };
+  const auto some = [](User& u) { u.mkdir("/d"), file_with_data(u, "/d/f", 5000), u.create("/g"), u.unlink("/g"); };
   add(one("close", "close", some, [](User& u) {
     Allowance allowance;
     must(u.fs().close(), "close");
@@ -316,18 +401,24 @@ void add_close(Scenarios& all) {
     u.fs() = must(SimFs::open(u.memory(), SimFs::quiet()), "open again");
     return Allowance{};
   };
-  add({.group = "close", .name = "close, open, work", .prepare = some,
-       .steps = {reopen, [](User& u) { return u.create("/after"); }}});
-  add({.group = "close", .name = "opened by one thread, used by another", .prepare = some,
+  add({.group = "close", .name = "close, open, work", .prepare = some, .steps = {reopen, [](User& u) {
+                                                                                   return u.create("/after");
+                                                                                 }}});
+  add({.group = "close",
+       .name = "opened by one thread, used by another",
+       .prepare = some,
        .steps = {reopen, on_thread(1, [](User& u) { return u.create("/after"); })}});
-  add({.group = "close", .name = "lazy times, close, open, work", .prepare = some, .steps = {write("/d/f", 0, 100),
-         [](User& u) {
-           Allowance allowance = u.sync();
-           must(u.fs().close(), "close");
-           u.fs() = must(SimFs::open(u.memory(), SimFs::quiet()), "open again");
-           return allowance;
-         },
-         [](User& u) { return u.create("/after"); }}});
+  add({.group = "close",
+       .name = "lazy times, close, open, work",
+       .prepare = some,
+       .steps = {write("/d/f", 0, 100),
+                 [](User& u) {
+                   Allowance allowance = u.sync();
+                   must(u.fs().close(), "close");
+                   u.fs() = must(SimFs::open(u.memory(), SimFs::quiet()), "open again");
+                   return allowance;
+                 },
+                 [](User& u) { return u.create("/after"); }}});
 }
 
 // Several threads, each with a lane of its own, one after the other on the same objects.
@@ -336,32 +427,42 @@ void add_threads(Scenarios& all) {
   const auto create = [](const std::string& path) { return [=](User& u) { return u.create(path); }; };
   const auto unlink = [](const std::string& path) { return [=](User& u) { return u.unlink(path); }; };
   const auto chmod = [](const std::string& path, u32 mode) { return [=](User& u) { return u.chmod(path, mode); }; };
-  add({.group = "threads", .name = "two threads create in one directory", .prepare = [](User& u) { u.create("/x"); },
+  add({.group = "threads",
+       .name = "two threads create in one directory",
+       .prepare = [](User& u) { u.create("/x"); },
        .steps = {on_thread(1, create("/a")), on_thread(2, create("/b")), on_thread(1, create("/c"))}});
-  add({.group = "threads", .name = "one creates, another removes, the first creates again",
+  add({.group = "threads",
+       .name = "one creates, another removes, the first creates again",
        .steps = {on_thread(1, create("/a")), on_thread(2, unlink("/a")), on_thread(1, create("/a"))}});
-  add({.group = "threads", .name = "one writes, another truncates, a third writes in place",
+  add({.group = "threads",
+       .name = "one writes, another truncates, a third writes in place",
        .prepare = [](User& u) { file_with_data(u, "/f", 9000); },
        .steps = {on_thread(1, write("/f", 9000, 3000)), on_thread(2, [](User& u) { return u.truncate("/f", 6000); }),
                  on_thread(3, write("/f", 100, 100)), on_thread(1, chmod("/f", 0600))}});
-  add({.group = "threads", .name = "one renames, another exchanges back",
+  add({.group = "threads",
+       .name = "one renames, another exchanges back",
        .prepare = [](User& u) { u.mkdir("/d"), u.create("/d/f"), u.create("/g"); },
        .steps = {on_thread(1, [](User& u) { return u.rename("/d/f", "/f"); }),
                  on_thread(2, [](User& u) { return u.rename("/f", "/g", RENAME_EXCHANGE); }),
                  on_thread(3, [](User& u) { return u.rename("/f", "/d/f"); })}});
   for (const bool other_way : {false, true})
-    add({.group = "threads", .name = text("two directories changed by two threads, a file moves ", other_way ? "back" : "there"),
+    add({.group = "threads",
+         .name = text("two directories changed by two threads, a file moves ", other_way ? "back" : "there"),
          .prepare = [](User& u) { u.mkdir("/d"), u.mkdir("/e"), u.create("/d/f"), u.create("/e/g"); },
-         .steps = {on_thread(1, create("/d/a")), on_thread(2, create("/e/b")),
-                   on_thread(3, [=](User& u) { return other_way ? u.rename("/e/g", "/d/f") : u.rename("/d/f", "/e/g"); })}});
-  add({.group = "threads", .name = "a file and a directory changed by two threads, a third links",
+         .steps = {on_thread(1, create("/d/a")), on_thread(2, create("/e/b")), on_thread(3, [=](User& u) {
+                     return other_way ? u.rename("/e/g", "/d/f") : u.rename("/d/f", "/e/g");
+                   })}});
+  add({.group = "threads",
+       .name = "a file and a directory changed by two threads, a third links",
        .prepare = [](User& u) { u.mkdir("/d"), u.create("/f"); },
        .steps = {on_thread(1, chmod("/f", 0600)), on_thread(2, create("/d/b")),
                  on_thread(3, [](User& u) { return u.link("/f", "/d/f"); })}});
-  add({.group = "threads", .name = "one removes, another reuses the entry's bytes, a third the inode",
-       .prepare = [](User& u) {
-         for (u64 i = 0; i < 14; ++i) u.create(text("/", std::string(250, 'n'), i));
-       },
+  add({.group = "threads",
+       .name = "one removes, another reuses the entry's bytes, a third the inode",
+       .prepare =
+           [](User& u) {
+             for (u64 i = 0; i < 14; ++i) u.create(text("/", std::string(250, 'n'), i));
+           },
        .steps = {on_thread(1, unlink(text("/", std::string(250, 'n'), 3))), on_thread(2, chmod("/", 0711)),
                  on_thread(2, create("/" + std::string(250, 'z'))), on_thread(3, create("/y"))}});
 }
@@ -379,16 +480,21 @@ void add_drain(Scenarios& all) {
       off += *written;
     }
   };
-  add({.group = "drain", .name = "the blocks of a removed file are written again at once",
+  add({.group = "drain",
+       .name = "the blocks of a removed file are written again at once",
        .prepare = [=](User& u) { file_with_data(u, "/old", 40000), u.create("/new"), fill(u); },
        .steps = {on_thread(1, [](User& u) { return u.unlink("/old"); }), on_thread(2, write("/new", 0, 40000)),
                  on_thread(1, [](User& u) { return u.truncate("/new", 0); }), on_thread(1, write("/fill", 1000, 9))}});
-  add({.group = "drain", .name = "the inode of a removed file is used again at once",
-       .prepare = [=](User& u) {  // no free inode, and no room for more
-         for (u64 i = 0; i < 62; ++i) u.create(text("/", i));
-         fill(u);
-       },
-       .steps = {on_thread(1, [](User& u) { return u.unlink("/7"); }), on_thread(3, [](User& u) { return u.mkdir("/again"); }),
+  // No free slot but the quarantined one, and no room to grow the inode file.
+  add({.group = "drain",
+       .name = "the inode of a removed file is used again at once",
+       .prepare =
+           [=](User& u) {  // no free inode, and no room for more
+             for (u64 i = 0; i < 62; ++i) u.create(text("/", i));
+             fill(u);
+           },
+       .steps = {on_thread(1, [](User& u) { return u.unlink("/7"); }),
+                 on_thread(3, [](User& u) { return u.mkdir("/again"); }),
                  on_thread(2, [](User& u) { return u.chmod("/again", 0700); })}});
 }
 
@@ -397,7 +503,10 @@ void add_drain(Scenarios& all) {
 const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> all = [] {
     Scenarios list;
-    for (const auto add : {add_create, add_link, add_remove, add_remove2, add_rename, add_rename_directory, add_exchange, add_write, add_map, add_overwrite, add_truncate, add_attributes, add_times, add_leaves, add_full, add_close, add_threads, add_drain}) add(list);
+    for (const auto add : {add_create, add_link, add_remove, add_remove2, add_rename, add_rename_directory,
+                           add_exchange, add_write, add_map, add_overwrite, add_truncate, add_attributes, add_times,
+                           add_leaves, add_full, add_close, add_threads, add_drain})
+      add(list);
     return list;
   }();
   return all;

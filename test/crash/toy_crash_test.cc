@@ -1,5 +1,5 @@
-// Toy programs, right and wrong: the simulator must pass the right ones and catch the wrong ones. If one of these fails,
-// nothing that the other crash tests say means anything.
+// Toy programs, right and wrong: the simulator must pass the right ones and catch the wrong ones. If one of these
+// fails, nothing that the other crash tests say means anything.
 #include "base/persist.h"
 #include "test/support/catch.h"
 #include "test/support/crash_explorer.h"
@@ -10,12 +10,12 @@ namespace {
 
 // Two slots of three words, and a word that says which of them counts.
 struct Toy {
-  Le64 which;        // line 0
+  Le64 which;  // line 0
   u64 gap[7];
   struct Slot {
     Le64 word[3];
     u64 gap[5];
-  } slot[2];         // a line each
+  } slot[2];  // a line each
 };
 
 constexpr u64 kSize = 4096;

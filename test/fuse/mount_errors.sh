@@ -98,6 +98,22 @@ ls "$MNT/absent" 2>/dev/null || touch "$MNT/absent"
 [ -e "$MNT/absent" ] || die "absent names are not kept"
 unmount_pool
 
+# As mount(8) and mount.fuse3 call it, for fstab.
+ln -s "$PMFS" "$WORK/mount.pmfs"
+"$WORK/mount.pmfs" "$POOL" "$MNT" -n -o rw,noauto,user=somebody >/dev/null || die "as a helper of mount(8)"
+same "$(cat "$MNT/file")" kept "as a helper of mount(8)"
+umount "$MNT" || die "umount(8)"
+for _ in $(seq 100); do # the ordinary umount does not wait for the server
+  servers >/dev/null || break
+  sleep 0.05
+done
+wait_for_pool
+if command -v mount.fuse3 >/dev/null; then
+  mount.fuse3 "$WORK/mount.pmfs#$POOL" "$MNT" -o ro,nosuid,nodev >/dev/null || die "as mount.fuse3 calls it"
+  same "$(cat "$MNT/file")" kept "as mount.fuse3 calls it"
+  unmount_pool
+fi
+
 # A killed server leaves a dead mount; the next mount clears it, and umount takes it away.
 mount_pool
 kill_server

@@ -210,7 +210,8 @@ int handle(const char* file) {
   int mount_id = 0;
   if (name_to_handle_at(AT_FDCWD, file, handle, &mount_id, 0) != 0) die(file);
   std::printf("%d:", handle->handle_type);
-  for (unsigned i = 0; i < handle->handle_bytes; ++i) std::printf("%02x", handle->f_handle[i]);
+  const char* const bytes = memory + offsetof(file_handle, f_handle);  // gcc takes the member for an array of none
+  for (unsigned i = 0; i < handle->handle_bytes; ++i) std::printf("%02x", static_cast<unsigned char>(bytes[i]));
   std::printf("\n");
   return 0;
 }
@@ -222,7 +223,8 @@ int open_handle(const char* dir, const std::string& text) {
   require(colon != std::string::npos, "a handle has a type");
   handle->handle_type = std::atoi(text.c_str());
   for (std::size_t at = colon + 1; at + 1 < text.size(); at += 2)
-    handle->f_handle[handle->handle_bytes++] = static_cast<unsigned char>(std::stoul(text.substr(at, 2), nullptr, 16));
+    memory[offsetof(file_handle, f_handle) + handle->handle_bytes++] =
+        static_cast<char>(std::stoul(text.substr(at, 2), nullptr, 16));
   const int mount_fd = open_or_die(dir, O_RDONLY | O_DIRECTORY);
   const int fd = open_by_handle_at(mount_fd, handle, O_RDONLY | O_CLOEXEC);
   if (fd < 0) {

@@ -10,12 +10,12 @@ for program in setpriv fusermount3 unshare; do
 done
 
 mkdir "$WORK/dev"
-mount -t tmpfs -o dev none "$WORK/dev"
+mount -t tmpfs -o dev,exec,mode=755 none "$WORK/dev"
 mknod -m 666 "$WORK/dev/fuse" c 10 229
 mount --bind "$WORK/dev/fuse" /dev/fuse
-install -m 755 "$PMFS" "$PROBE" "$WORK/"
-PMFS=$WORK/${PMFS##*/}
-PROBE=$WORK/${PROBE##*/}
+install -m 755 "$PMFS" "$PROBE" "$WORK/dev/"
+PMFS=$WORK/dev/${PMFS##*/}
+PROBE=$WORK/dev/${PROBE##*/}
 
 # A pool whose root directory is the user's.
 make_pool 64M
@@ -38,6 +38,7 @@ done
 server=$(as_nobody "$PROBE" server "$MNT")
 kill -9 "$server"
 wait_for_end "$server"
+wait_for_pool
 refused "not connected" as_nobody ls "$MNT"
 as_nobody "$PMFS" mount "$POOL" "$MNT" >/dev/null 2>&1 || die "mount over a dead mount"
 same "$(as_nobody cat "$MNT/file")" mine "after the server was killed"

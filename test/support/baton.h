@@ -1,6 +1,6 @@
 // Two or more programs in step: each runs on a thread of its own, but only the one that holds the baton moves. After
-// each of its events (store, flush, fence, point, mark) a chooser says who goes on. So an interleaving is decided by the
-// test, and a seed repeats it.
+// each of its events (store, flush, fence, point, mark) a chooser says who goes on. So an interleaving is decided by
+// the test, and a seed repeats it.
 // A program must not wait for another one (for a lock, say): it would wait for ever, and the run is given up with an
 // assertion after some seconds.
 #pragma once

@@ -51,7 +51,8 @@ std::string describe(const Report& r) {
   return text(r.name, ": words {live ", r.live_words, ", records ", r.records, ", headers ", r.headers, ", fresh ",
               r.fresh_words, "}, places ", r.places, ", states ", r.states, " (",
               r.exhaustive ? "exhaustive" : "sampled", "), in recovery ", r.recovery_states, ", killed ",
-              r.killed_states, ", after another crash ", r.followed_states, ", used ", r.used, r.clean() ? "" : text(", FAILURES ", r.failures.size()));
+              r.killed_states, ", after another crash ", r.followed_states, ", used ", r.used,
+              r.clean() ? "" : text(", FAILURES ", r.failures.size()));
 }
 
 std::string describe_failures(const Report& report) {
@@ -60,7 +61,7 @@ std::string describe_failures(const Report& report) {
   return out;
 }
 
-// --- Explorer ----------------------------------------------------------------------------------------------------------
+// --- Explorer --------------------------------------------------------------------------------------------------------
 
 // One image at one place.
 struct Explorer::Site {
@@ -162,7 +163,8 @@ void Explorer::one_image(const Site& site, Judge& judge) {
   }
   subject_.drop();
   // Whatever stored without saying so would be left behind here and confuse every image that follows.
-  if ((is_new || report_.states % 64 == 0) && !image_->undone_completely()) failed("recovery, check or use stored unannounced");
+  if ((is_new || report_.states % 64 == 0) && !image_->undone_completely())
+    failed("recovery, check or use stored unannounced");
   image_->roll_back();
 
   if (problem.empty() && options_.recovery_once_in != 0 && (is_new || prng_.once_in(options_.recovery_once_in)))
@@ -205,7 +207,7 @@ void Explorer::crash_recovery(const Site& site, u64 expected, Judge& judge) {
   });
 }
 
-// --- Killed, then cut off ------------------------------------------------------------------------------------------------
+// --- Killed, then cut off --------------------------------------------------------------------------------------------
 
 Report Explorer::explore_kills(const Trace& trace, Judge& judge) {
   report_ = Report{};
@@ -275,7 +277,7 @@ void Explorer::kill_here(const PersistencyModel& model, const std::string& where
       [&](const Event& event) { opened |= event.kind == Event::Kind::kMark; });
 }
 
-// --- BeforeOrAfter -------------------------------------------------------------------------------------------------------
+// --- BeforeOrAfter ---------------------------------------------------------------------------------------------------
 
 void BeforeOrAfter::happened(const Event& event) {
   if (event.kind != Event::Kind::kMark) return;

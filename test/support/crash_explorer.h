@@ -47,19 +47,19 @@ class Judge {
 };
 
 struct ExploreOptions {
-  std::string name;             // of the operation, for reports
+  std::string name;  // of the operation, for reports
   u64 seed = 1;
-  u64 bound = 4096;             // images per place, about
+  u64 bound = 4096;  // images per place, about
   Layout layout = {};
-  bool collapse = true;         // see make_cut()
+  bool collapse = true;  // see make_cut()
   std::vector<LeftOut> left_out = {};
   std::set<Rule> switched_off = {};
-  u32 recovery_once_in = 40;    // images whose recovery is crashed as well; 0: none
+  u32 recovery_once_in = 40;  // images whose recovery is crashed as well; 0: none
   u64 recovery_bound = 256;
-  u32 use_once_in = 400;        // images that are used; 0: none. What no image showed before is always used
-  u32 kill_points = 0;          // of explore_kills(): moments at which the process is killed, about; 0: behind each event
+  u32 use_once_in = 400;  // images that are used; 0: none. What no image showed before is always used
+  u32 kill_points = 0;    // of explore_kills(): how often the process is killed, about; 0: behind each event
   u64 kill_bound = 64;
-  u32 sample_once_in = 0;       // images given to on_sample (before recovery)
+  u32 sample_once_in = 0;  // images given to on_sample (before recovery)
   std::function<void(std::span<const std::byte> image)> on_sample = {};
   u32 stop_after_failures = 3;
 };
@@ -68,12 +68,12 @@ struct Report {
   std::string name;
   u32 live_words = 0, records = 0, headers = 0, fresh_words = 0;  // at the place with most of each
   u32 places = 0;
-  u64 states = 0;               // distinct images judged
+  u64 states = 0;  // distinct images judged
   u64 recovery_states = 0;
   u64 killed_states = 0;
-  u64 followed_states = 0;      // behind a first crash, with operations in between
+  u64 followed_states = 0;  // behind a first crash, with operations in between
   u64 used = 0;
-  bool exhaustive = true;       // over headers, records and live words, at every place
+  bool exhaustive = true;  // over headers, records and live words, at every place
   std::vector<std::string> failures;
 
   bool clean() const { return failures.empty(); }
@@ -110,11 +110,11 @@ class Explorer {
   Report report_;
   std::unique_ptr<ImageMemory> image_;
   std::unique_ptr<SimMemory> recorder_;
-  std::size_t log_done_ = 0;             // of the model's durable log, already in the image's base
+  std::size_t log_done_ = 0;  // of the model's durable log, already in the image's base
   u64 base_hash_ = 0;
-  std::vector<u64> base_;                // the image's base, for hashing what differs from the start
-  std::set<u64> judged_;                 // hashes of image and phase
-  std::set<u64> fingerprints_;           // seen at all
+  std::vector<u64> base_;       // the image's base, for hashing what differs from the start
+  std::set<u64> judged_;        // hashes of image and phase
+  std::set<u64> fingerprints_;  // seen at all
 };
 
 /// Allows what `before` shows until the operation returns, and what `after` shows from its begin on: one operation,

@@ -23,6 +23,7 @@ bool is_fresh(Order why) {
     case Order::kFreshEntry:
     case Order::kFreshLeaf:
     case Order::kFreshNode:
+    case Order::kFreshIndex:
     case Order::kFreshData:
     case Order::kFreshTarget:
     case Order::kFreshSlots:
@@ -291,7 +292,7 @@ Enumerated for_each_picks(const Cut& cut, u64 bound, Prng& prng, const std::func
   return done;
 }
 
-// --- Reports -----------------------------------------------------------------------------------------------------------
+// --- Reports ---------------------------------------------------------------------------------------------------------
 
 namespace {
 const char* part_name(Part part) {
@@ -324,7 +325,8 @@ std::string describe(const Place& place) {
   std::string where = text("place ", place.number, ", event ", place.event_index, ": ");
   if (place.event == nullptr) return where + "at the end";
   if (place.event->kind == Event::Kind::kFence) return where + "before the fence " + order_name(place.event->why);
-  return where + text(place.event->mark_kind == MarkKind::kBegin ? "before " : "after ", "operation ", place.event->mark);
+  return where +
+         text(place.event->mark_kind == MarkKind::kBegin ? "before " : "after ", "operation ", place.event->mark);
 }
 
 void walk(const Trace& trace, Omissions omissions,
@@ -348,7 +350,7 @@ void walk(const Trace& trace, Omissions omissions,
   look(nullptr, trace.events.size());
 }
 
-// --- ImageMemory -------------------------------------------------------------------------------------------------------
+// --- ImageMemory -----------------------------------------------------------------------------------------------------
 
 ImageMemory::ImageMemory(std::span<const u64> base)
     : buffer_(base.size_bytes()), base_(base.size_bytes()), dirty_(base.size_bytes() / kLine / 64 + 1) {

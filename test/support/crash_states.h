@@ -1,25 +1,27 @@
 // The images that a power cut may leave, built from a trace.
 //
 // Where to cut. Let S(t) be the set of images possible at moment t. Between two fences no word becomes durable (only a
-// fence does that, M2), and each store only adds a value to those its word may have. So S only grows between two fences,
-// and the images just before a fence include those of every earlier moment since the last one; a fence only takes images
-// away. What is allowed changes only where an operation begins (it may show from then on) or returns (it must). So it
-// suffices to look just before each fence, just before each begin, and just after each return: every image of another
-// moment is among those of the next such place, and is judged there no more mildly.
+// fence does that, M2), and each store only adds a value to those its word may have. So S only grows between two
+// fences, and the images just before a fence include those of every earlier moment since the last one; a fence only
+// takes images away. What is allowed changes only where an operation begins (it may show from then on) or returns (it
+// must). So it suffices to look just before each fence, just before each begin, and just after each return: every image
+// of another moment is among those of the next such place, and is judged there no more mildly.
 //
 // Which images. A cut has one choice for each of these, and an image takes one option of every choice:
 //   lane header    one of the values it may have;
-//   record         (64 bytes, in a lane) old, new, or torn: recovery believes a record only if its checksum is right, so
+//   record         (64 bytes, in a lane) old, new, or torn: recovery believes a record only if its checksum is right,
+//   so
 //                  all torn ones are alike; two are tried;
-//   live word      one of the values it may have: words named by a record, and every word of which nothing else is known;
-//   fresh          everything flushed as contents that nothing points to yet: old, new, the lines of one tag only, all
-//                  lines but one tag's, seeded mixtures of words. Nothing reads them until a live word says so, and then
-//                  all of them must be durable: they are no choice any more. collapse_crash_test.cc tests this
+//   live word      one of the values it may have: words named by a record, and every word of which nothing else is
+//   known; fresh          everything flushed as contents that nothing points to yet: old, new, the lines of one tag
+//   only, all
+//                  lines but one tag's, seeded mixtures of words. Nothing reads them until a live word says so, and
+//                  then all of them must be durable: they are no choice any more. collapse_crash_test.cc tests this
 //                  word by word;
 //   data           overwritten in place: as fresh.
 // If the product of all options is above the bound, live parts (headers, records, live words) are still taken in all
-// combinations if those are within it, with fresh and data old, new and mixed by turns; otherwise a sample is taken: none, all, singles,
-// complements, pairs, and seeded random picks.
+// combinations if those are within it, with fresh and data old, new and mixed by turns; otherwise a sample is taken:
+// none, all, singles, complements, pairs, and seeded random picks.
 #pragma once
 
 #include <functional>
@@ -41,8 +43,8 @@ enum class Part : u8 { kHeader, kRecord, kLive, kFresh, kData };
 /// One thing that may be found in several states.
 struct Choice {
   Part part{};
-  u64 off = 0;                                   // of its first word, for reports
-  std::vector<std::vector<WordValue>> options;   // [0] durable (empty: nothing changes), [1] latest, then others
+  u64 off = 0;                                  // of its first word, for reports
+  std::vector<std::vector<WordValue>> options;  // [0] durable (empty: nothing changes), [1] latest, then others
 };
 
 struct Cut {
@@ -88,8 +90,8 @@ void walk(const Trace& trace, Omissions omissions,
           const std::function<void(const Place&, const PersistencyModel&)>& at_place,
           const std::function<void(const Event&)>& at_event = {});
 
-/// Memory that is one image after another: a base that moves on slowly, and on it the words of one image and whatever is
-/// written then, which is rolled back. An image costs what it touches, not its size.
+/// Memory that is one image after another: a base that moves on slowly, and on it the words of one image and whatever
+/// is written then, which is rolled back. An image costs what it touches, not its size.
 class ImageMemory : public SimHook {
  public:
   explicit ImageMemory(std::span<const u64> base);
@@ -118,7 +120,7 @@ class ImageMemory : public SimHook {
 
   AlignedBuffer buffer_;
   AlignedBuffer base_;
-  std::vector<u64> dirty_;        // a bit for each line
+  std::vector<u64> dirty_;  // a bit for each line
   std::vector<u32> dirty_lines_;
   std::set<Rule> off_;
 };

@@ -16,7 +16,8 @@ namespace {
 const Credentials kRoot = Credentials::root();
 }
 
-// --- User --------------------------------------------------------------------------------------------------------------
+// --- User
+// --------------------------------------------------------------------------------------------------------------
 
 // What a logged change of this inode says about its lazy times: they are durable behind it.
 Allowance User::on(const std::string& path) const {
@@ -131,13 +132,12 @@ Allowance User::sync() {
   return allowance;
 }
 
-void User::hold(const std::string& path) {
-  held_.push_back(must(fs_->open_file(path, O_RDWR, 0, kRoot), "open"));
-}
+void User::hold(const std::string& path) { held_.push_back(must(fs_->open_file(path, O_RDWR, 0, kRoot), "open")); }
 
 Allowance User::anything(Prng& prng) {
   SeenTree tree;
-  if (std::string wrong = see(*fs_, tree); !wrong.empty()) throw std::runtime_error("looking at the live tree: " + wrong);
+  if (std::string wrong = see(*fs_, tree); !wrong.empty())
+    throw std::runtime_error("looking at the live tree: " + wrong);
   std::vector<std::string> files, dirs, all;
   for (const SeenNode& node : tree.nodes) {
     if (node.attributes.type() == FileType::kRegular) files.push_back(node.path);
@@ -241,7 +241,8 @@ Allowance User::anything(Prng& prng) {
   }
 }
 
-// --- Scenarios -----------------------------------------------------------------------------------------------------------
+// --- Scenarios
+// -----------------------------------------------------------------------------------------------------------
 
 bool long_form() { return std::getenv("PMFS_LONG") != nullptr; }
 
@@ -306,8 +307,8 @@ std::array<std::unique_ptr<Worker>, kWorkers>& workers() {
   return all;
 }
 
-// Lets steps happen, seeing the tree before and after each. What counts is what a user sees; if he holds something that a
-// crash would free, what the next open would see.
+// Lets steps happen, seeing the tree before and after each. What counts is what a user sees; if he holds something that
+// a crash would free, what the next open would see.
 void run_steps(SimFs& world, User& user, const std::vector<Step>& steps, const std::string& name, Ran& ran) {
   bool lazy = false;
   const auto failed = [&](const std::string& why) { ran.failures.push_back(text(name, ": ", why)); };
@@ -345,8 +346,8 @@ void run_steps(SimFs& world, User& user, const std::vector<Step>& steps, const s
   if (!world.memory().problem().empty()) failed(world.memory().problem());
 }
 
-// Life goes on after a crash: the image is opened, random operations follow (the same thread, so the same lane), and all
-// of them are crashed again.
+// Life goes on after a crash: the image is opened, random operations follow (the same thread, so the same lane), and
+// all of them are crashed again.
 Report go_on(std::span<const std::byte> image, const std::string& name, u64 seed, const std::set<Rule>& switched_off) {
   SimFs world(image, SimFs::quiet(), switched_off);
   User user(world.fs(), world.memory().memory());

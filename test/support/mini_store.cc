@@ -35,7 +35,8 @@ MiniStore::MiniStore(Memory memory, u32 lane_count) : persist_(memory) {
   persist_.store(epoch, key.epoch + 1);
   persist_.flush(&epoch, sizeof(epoch), Order::kEpoch);
   persist_.fence(Order::kEpochFence);
-  lanes_ = std::make_unique<Lanes>(persist_, PoolOff{kLaneArea}, LaneKey{kUuidLow, kUuidHigh, key.epoch + 1}, lane_count);
+  lanes_ =
+      std::make_unique<Lanes>(persist_, PoolOff{kLaneArea}, LaneKey{kUuidLow, kUuidHigh, key.epoch + 1}, lane_count);
 }
 
 Le64& MiniStore::word(char name) {

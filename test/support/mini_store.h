@@ -73,9 +73,9 @@ class MiniSubject : public Subject {
   Words seen_;
 };
 
-/// Operations that store words, of one thread or several: what had been decided when the power failed must be there, and
-/// of what was in flight any part, each operation whole. An operation is begun by a mark, and decided by its return or
-/// by the point "commit.after_fence2" of its thread.
+/// Operations that store words, of one thread or several: what had been decided when the power failed must be there,
+/// and of what was in flight any part, each operation whole. An operation is begun by a mark, and decided by its return
+/// or by the point "commit.after_fence2" of its thread.
 class WordsJudge : public Judge {
  public:
   /// @param operations  by number, as given to marks.

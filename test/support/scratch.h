@@ -43,8 +43,8 @@ int in_child(const std::function<int()>& body, unsigned seconds = 20);
 /// A forked child that runs `body` and then waits until it is told to end.
 class LivingChild {
  public:
-  /// Returns after `body` has run. @param exits_normally: by exit(), so that destructors of libraries run; else
-  /// _exit().
+  /// Returns after `body` has run.
+  /// @param exits_normally  by exit(), so that destructors of libraries run; otherwise by _exit().
   explicit LivingChild(const std::function<int()>& body, bool exits_normally = false);
   ~LivingChild();
   LivingChild(const LivingChild&) = delete;

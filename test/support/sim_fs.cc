@@ -24,7 +24,7 @@ std::string failed(const char* what, const std::string& path, const Error& error
 
 }  // namespace
 
-// --- Seeing ------------------------------------------------------------------------------------------------------------
+// --- Seeing ----------------------------------------------------------------------------------------------------------
 
 const SeenNode* SeenTree::at(const std::string& path) const {
   for (const SeenNode& node : nodes)
@@ -146,7 +146,8 @@ std::string findings(Filesystem& fs) {
   if (!report.ok()) return failed("check", "", report.error());
   std::string out;
   for (const Finding& finding : report->findings)
-    out += text(finding.code, ": ", finding.text, " (at ", hex(finding.media_off), ", inode ", to_u64(finding.ino), ")\n");
+    out +=
+        text(finding.code, ": ", finding.text, " (at ", hex(finding.media_off), ", inode ", to_u64(finding.ino), ")\n");
   return out;
 }
 
@@ -160,7 +161,7 @@ std::vector<std::byte> some_bytes(u64 count, u64 seed) {
   return bytes;
 }
 
-// --- FsSubject -----------------------------------------------------------------------------------------------------------
+// --- FsSubject -------------------------------------------------------------------------------------------------------
 
 std::string FsSubject::open(Memory memory) {
   memory_ = memory;
@@ -223,9 +224,9 @@ std::string work(Memory memory, Prng& prng) {
       off += *written;
     }
     for (int i = 0; i < 2000; ++i) {
-      const auto made = fs.mknod(text("/use_n", i), 0644, 0, kRoot);
+      const auto made = fs.mknod(text("/used-", i), 0644, 0, kRoot);
       if (made.ok()) continue;
-      if (made.error().code != Errc::kNoSpace) return failed("filling", "/use_n", made.error());
+      if (made.error().code != Errc::kNoSpace) return failed("filling", "/used-", made.error());
       break;
     }
   }
@@ -235,8 +236,8 @@ std::string work(Memory memory, Prng& prng) {
   if (std::string wrong = see(fs, tree); !wrong.empty()) return "when full: " + wrong;
   for (std::size_t i = tree.nodes.size(); i-- > 1;) {
     const SeenNode& node = tree.nodes[i];
-    const auto removed = node.attributes.type() == FileType::kDirectory ? fs.rmdir(node.path, kRoot)
-                                                                        : fs.unlink(node.path, kRoot);
+    const auto removed =
+        node.attributes.type() == FileType::kDirectory ? fs.rmdir(node.path, kRoot) : fs.unlink(node.path, kRoot);
     if (!removed.ok()) return failed("removing everything:", node.path, removed.error());
   }
   if (std::string wrong = findings(fs); !wrong.empty()) return "when empty again: " + wrong;
@@ -257,11 +258,12 @@ std::string FsSubject::use(Prng& prng) {
   return work(memory_, prng);
 }
 
-// --- TreeJudge -----------------------------------------------------------------------------------------------------------
+// --- TreeJudge -------------------------------------------------------------------------------------------------------
 
 TreeJudge::TreeJudge(std::vector<SeenTree> trees, std::vector<Allowance> allowances)
     : trees_(std::move(trees)), allowances_(std::move(allowances)) {
-  for (const Allowance& allowance : allowances_) exact_ &= allowance.mixed_ino == kNoInode && allowance.times_lazy.empty();
+  for (const Allowance& allowance : allowances_)
+    exact_ &= allowance.mixed_ino == kNoInode && allowance.times_lazy.empty();
 }
 
 void TreeJudge::happened(const Event& event) {
@@ -288,8 +290,8 @@ std::string TreeJudge::difference(const SeenTree& seen, std::size_t expected) co
   const SpaceInfo& b = want.space;
   if (a.blocks_free != b.blocks_free || a.blocks_avail != b.blocks_avail || a.inodes != b.inodes ||
       a.inodes_free != b.inodes_free || a.blocks != b.blocks)
-    return text("free space: blocks ", a.blocks_free, " instead of ", b.blocks_free, ", inodes ", a.inodes_free,
-                " of ", a.inodes, " instead of ", b.inodes_free, " of ", b.inodes);
+    return text("free space: blocks ", a.blocks_free, " instead of ", b.blocks_free, ", inodes ", a.inodes_free, " of ",
+                a.inodes, " instead of ", b.inodes_free, " of ", b.inodes);
   for (std::size_t i = 0; i < std::max(seen.nodes.size(), want.nodes.size()); ++i) {
     if (i >= seen.nodes.size()) return "missing: " + want.nodes[i].path;
     if (i >= want.nodes.size()) return "not expected: " + seen.nodes[i].path;
@@ -303,7 +305,7 @@ std::string TreeJudge::difference(const SeenTree& seen, std::size_t expected) co
     const auto lazy = lazy_.find(attributes.ino);
     if (lazy != lazy_.end() && lazy->second) {
       // Any time that this inode had since then.
-      const auto one_of = [&](i64 Attributes::* time) {
+      const auto one_of = [&](i64 Attributes::*time) {
         if (attributes.*time == y.attributes.*time) return;
         for (std::size_t t = 0; t < trees_.size() && t <= done_ + 1; ++t)
           for (const SeenNode& node : trees_[t].nodes)
@@ -363,7 +365,7 @@ std::string TreeJudge::verdict(const Subject& subject) {
               in_flight_ ? "  after:\n" + to_text(trees_[done_ + 1]) : "");
 }
 
-// --- SimFs ---------------------------------------------------------------------------------------------------------------
+// --- SimFs -----------------------------------------------------------------------------------------------------------
 
 OpenOptions SimFs::quiet() {
   OpenOptions options;
@@ -386,7 +388,9 @@ Result<void> SimFs::format(Memory memory) {
   return format_memory(memory, parameters);
 }
 
-Result<Filesystem> SimFs::open(Memory memory, const OpenOptions& options) { return open_memory(memory, kLocator, options); }
+Result<Filesystem> SimFs::open(Memory memory, const OpenOptions& options) {
+  return open_memory(memory, kLocator, options);
+}
 
 Layout SimFs::layout_of(Memory memory) {
   const auto superblock = find_superblock(memory, kLocator);

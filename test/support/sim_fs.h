@@ -1,4 +1,5 @@
-// A file system on simulated memory: making one, seeing all of it, judging what a crash left of it, and working it hard.
+// A file system on simulated memory: making one, seeing all of it, judging what a crash left of it, and working it
+//   hard.
 // The only file here (with sim_fs.cc) that knows how a file system is opened on plain memory.
 #pragma once
 
@@ -16,14 +17,14 @@ namespace pmfs::test {
 struct SeenNode {
   std::string path;
   Attributes attributes;
-  std::string target;                 // of a symbolic link
-  std::vector<std::byte> contents;    // of a file
-  std::vector<std::string> listing;   // of a directory: "name ino type cookie", in order
+  std::string target;                // of a symbolic link
+  std::vector<std::byte> contents;   // of a file
+  std::vector<std::string> listing;  // of a directory: "name ino type cookie", in order
 };
 
 /// Everything a user can see of a file system.
 struct SeenTree {
-  std::vector<SeenNode> nodes;        // in listing order, depth first
+  std::vector<SeenNode> nodes;  // in listing order, depth first
   SpaceInfo space;
   u64 fingerprint = 0;
 
@@ -60,11 +61,11 @@ class FsSubject : public Subject {
 
 /// What the promise allows beside "before or after" (DESIGN.md "Promise"): for one operation.
 struct Allowance {
-  InodeNo mixed_ino{};               // data overwritten in place: each word old or new until the call returns
+  InodeNo mixed_ino{};  // data overwritten in place: each word old or new until the call returns
   u64 mixed_off = 0, mixed_len = 0;
-  std::vector<InodeNo> times_lazy;   // inodes whose times are stored without a record by this operation
+  std::vector<InodeNo> times_lazy;     // inodes whose times are stored without a record by this operation
   std::vector<InodeNo> times_settled;  // inodes whose times are durable once it has returned
-  bool closes = false;               // a clean close: once it has returned, the next open takes the saved map
+  bool closes = false;                 // a clean close: once it has returned, the next open takes the saved map
 };
 
 /// Knows what a sequence of operations may leave: before or after the one in flight, and what the allowances say.
@@ -84,7 +85,7 @@ class TreeJudge : public Judge {
   std::vector<SeenTree> trees_;
   std::vector<Allowance> allowances_;
   bool exact_ = true;
-  std::size_t done_ = 0;    // operations that have returned
+  std::size_t done_ = 0;  // operations that have returned
   bool in_flight_ = false;
   u64 phase_ = 0;
   std::map<InodeNo, bool> lazy_;
@@ -96,7 +97,8 @@ class SimFs {
   static constexpr u64 kSmall = u64{512} << 10;
   static constexpr PoolOff kLocator{64};
 
-  explicit SimFs(u64 size_bytes = kSmall, const OpenOptions& options = quiet(), const std::set<Rule>& switched_off = {});
+  explicit SimFs(u64 size_bytes = kSmall, const OpenOptions& options = quiet(),
+                 const std::set<Rule>& switched_off = {});
   /// Opens what an image holds.
   explicit SimFs(std::span<const std::byte> image, const OpenOptions& options = quiet(),
                  const std::set<Rule>& switched_off = {});

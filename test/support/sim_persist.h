@@ -1,10 +1,11 @@
 // Simulated persistent memory: plain memory whose every store, flush and fence is seen, remembered and checked.
 //
 // What it owns: the memory, its persistency model, the trace of events, and the rules that a test has switched off.
-//   S1  A change of the memory that was not announced by the time of the next event is reported by problem(): at a store
-//       or flush the lines it touches are compared, at fences, marks and check_now() the whole memory.
-//       In a build with PMFS_TRACE_STORES (clang's -fsanitize-coverage=trace-stores) the compiler itself also tells of every
-//       plain or atomic store of the library, so that a store of the value that was there already must be announced too.
+//   S1  A change of the memory that was not announced by the time of the next event is reported by problem(): at a
+//       store or flush the lines it touches are compared, at fences, marks and check_now() the whole memory.
+//       In a build with PMFS_TRACE_STORES (clang's -fsanitize-coverage=trace-stores) the compiler itself also tells of
+//       every plain or atomic store of the library, so that a store of the value that was there already must be
+//       announced too.
 //   S2  A trace is the model at its start and the events since: whatever a power cut, or a killed process, could have
 //       left at any moment follows from it afterwards, with the program no longer running.
 // Thread rules: the hook's functions from any thread; everything else from one thread at a time, with no other running.
@@ -31,14 +32,14 @@ struct Event {
   enum class Kind : u8 { kStore, kFlush, kFence, kPoint, kMark };
   Kind kind{};
   ThreadId thread = 0;
-  Order why{};              // of a flush or fence
-  u64 off = 0;              // of a store or flush
+  Order why{};  // of a flush or fence
+  u64 off = 0;  // of a store or flush
   u64 bytes = 0;
-  u32 first_word = 0;       // of a store: the words it changed, in Trace::words
+  u32 first_word = 0;  // of a store: the words it changed, in Trace::words
   u32 word_count = 0;
-  const char* name = "";    // of a point
+  const char* name = "";  // of a point
   MarkKind mark_kind{};
-  u32 mark = 0;             // of a mark: the operation's number, or what else the test meant
+  u32 mark = 0;  // of a mark: the operation's number, or what else the test meant
 };
 
 struct Trace {

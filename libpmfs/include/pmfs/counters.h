@@ -17,7 +17,7 @@ struct Counters {
   u64 msyncs = 0;          ///< msync system calls (file-backed pools only)
   u64 pmemobj_flushes = 0; ///< libpmemobj's own share: flush calls ...
   u64 pmemobj_lines = 0;   ///< ... lines ...
-  u64 pmemobj_fences = 0;  ///< ... and fences; seen only where libpmem's functions are interposed (see counting_pmemobj())
+  u64 pmemobj_fences = 0;  ///< ... and fences; seen only if counting_pmemobj()
 
   Counters& operator+=(const Counters& other);
   Counters operator-(const Counters& other) const;

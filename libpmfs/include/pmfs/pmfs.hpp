@@ -6,8 +6,8 @@
 // next logged change.
 //
 // Thread rules: every function may be called from any thread at any time, unless it says otherwise. After fork() the
-// child owns nothing: each call, close and destructor there returns at once (kForked) and touches neither pool nor lock.
-// Nothing here throws, prints or exits.
+// child owns nothing: each call, close and destructor there returns at once (kForked) and touches neither pool nor
+// lock. Nothing here throws, prints or exits.
 //
 // Errors common to all functions and not repeated at each: kForked, kCorrupt (the pool says something impossible),
 // kIo (the medium failed; from then on changes are refused with kReadOnly), kNoMemory, kBadHandle (closed).
@@ -148,6 +148,7 @@ struct FormatOptions {
 struct OpenOptions {
   bool read_only = false;    ///< private copy-on-write pages: recovery included, nothing reaches the medium
   bool relaxed = false;      ///< Durability::kRelaxed, if the pool is an ordinary file
+  bool dir_index = true;     ///< use directory indexes, and make them where they are missing; false: scan directories
   enum class Atime : u8 { kRelative, kNone, kStrict } atime = Atime::kRelative;
 };
 
@@ -282,7 +283,7 @@ class Filesystem {
   Result<SpaceInfo> space() const;
   PoolInfo info() const;
 
-  // --- Changing the tree: each is one commit, two fences, durable on return --------------------------------------------
+  // --- Changing the tree: each is one commit, two fences, durable on return ------------------------------------------
 
   /// Creates a file, device, FIFO or socket; `mode` carries S_IFMT (0 means a regular file).
   /// @error  kExists, kNotFound (parent, or parent removed), kAccess, kNoSpace, kPermission (device by a user).
@@ -307,7 +308,7 @@ class Filesystem {
   Result<Attributes> set_attributes(At at, const SetAttributes& change, const Credentials& who,
                                     Follow follow = Follow::kYes);
 
-  // --- Files ----------------------------------------------------------------------------------------------------------
+  // --- Files ---------------------------------------------------------------------------------------------------------
 
   /// Opens, and with O_CREAT creates.
   /// @param flags  O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_NOFOLLOW, O_DIRECTORY,
@@ -318,7 +319,7 @@ class Filesystem {
   Result<File> open_file(At at, int flags, u32 mode, const Credentials& who);
   Result<Dir> open_dir(At at, const Credentials& who);
 
-  // --- By inode, for bridges that keep no open-file state: no access check; the inode must be pinned or linked -----------
+  // --- By inode, for bridges that keep no open-file state: no access check; the inode must be pinned or linked -------
 
   Result<std::size_t> read(InodeNo ino, u64 off, std::span<std::byte> out);
   /// @param who  decides whether set-id bits are lost: kept only for uid 0.
@@ -344,7 +345,7 @@ class Filesystem {
   std::shared_ptr<FilesystemImpl> impl_;
 };
 
-// --- Proof and inspection -------------------------------------------------------------------------------------------------
+// --- Proof and inspection --------------------------------------------------------------------------------------------
 
 /// One thing that check() found wrong.
 struct Finding {

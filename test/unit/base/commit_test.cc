@@ -1,5 +1,5 @@
-// Commits: what their records say, and that recovery reads them so. The decoder here is written from FORMAT.md, not from
-// the library's.
+// Commits: what their records say, and that recovery reads them so. The decoder here is written from FORMAT.md, not
+// from the library's.
 #include "base/commit.h"
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct Decoded {
   bool complete = false;
 };
 
-// FORMAT.md "Lanes": 64 headers of 64 bytes; then 16 records of 64 bytes for each lane: 48 bytes of payload, one word of
-// {target: 48 bits, length: 8, kind: 8}, a checksum.
+// FORMAT.md "Lanes": 64 headers of 64 bytes; then 16 records of 64 bytes for each lane: 48 bytes of payload, one word
+// of {target: 48 bits, length: 8, kind: 8}, a checksum.
 Decoded decode(const std::byte* memory, u32 lane) {
   const auto word = [&](u64 off) {
     u64 value;
@@ -115,7 +115,8 @@ std::map<u32, u64> random_changes(u32 count, bool neighbours, Prng& prng) {
   return changes;
 }
 
-TEST_CASE("commit: records of 1 to 47 words name each word once with its old value, and hash the new ones", "[unit][base]") {
+TEST_CASE("commit: records of 1 to 47 words name each word once with its old value, and hash the new ones",
+          "[unit][base]") {
   Prng prng(17);
   for (u32 count = 1; count <= 47; ++count) {
     for (const bool neighbours : {false, true}) {
@@ -132,7 +133,8 @@ TEST_CASE("commit: records of 1 to 47 words name each word once with its old val
       CHECK(std::map<u64, u64>(decoded.old.begin(), decoded.old.end()) == old);
       CHECK(decoded.old.size() == count);
       std::vector<u64> new_words;
-      for (const auto& [off, value] : decoded.old) new_words.push_back(changes.at(static_cast<u32>((off - kFirstWord) / 8)));
+      for (const auto& [off, value] : decoded.old)
+        new_words.push_back(changes.at(static_cast<u32>((off - kFirstWord) / 8)));
       CHECK(decoded.hash == checksum64(new_words.data(), new_words.size() * 8));
       if (!neighbours) CHECK(decoded.records == std::max(1u, (count + 3) / 3));
       for (const auto& [i, value] : changes) CHECK(f.word(i).get() == value);

@@ -17,6 +17,7 @@
 #include "fs/extent_map.h"
 #include "fs/format.h"
 #include "fs/superblock.h"
+#include "htree/index.h"
 #include "htree/leaf.h"
 #include "pmfs/pmfs.hpp"
 #include "test/support/catch.h"
@@ -126,6 +127,16 @@ const std::vector<Member>& members_v1() {
       MEMBER(Leaf, heap, 256, 3840),
       MEMBER(LeafEntry, target, 0, 8),
       MEMBER(LeafEntry, key, 8, 8),
+
+      MEMBER(IndexEntry, key, 0, 8),
+      MEMBER(IndexEntry, target, 8, 8),
+      MEMBER(IndexNode, magic, 0, 4),
+      MEMBER(IndexNode, level, 4, 2),
+      MEMBER(IndexNode, count, 6, 2),
+      MEMBER(IndexNode, checksum, 8, 8),
+      MEMBER(IndexNode, owner, 16, 8),
+      MEMBER(IndexNode, reserved, 24, 8),
+      MEMBER(IndexNode, entries, 32, 4064),
   };
   return all;
 }
@@ -181,6 +192,8 @@ TEST_CASE("format 1: every struct has its size and nothing unnamed in it", "[fs]
       {"MapNode", {4096, sizeof(media::MapNode)}},
       {"Leaf", {4096, sizeof(media::Leaf)}},
       {"LeafEntry", {16, sizeof(media::LeafEntry)}},
+      {"IndexEntry", {16, sizeof(media::IndexEntry)}},
+      {"IndexNode", {4096, sizeof(media::IndexNode)}},
   };
   for (const auto& [name, sizes] : structs) {
     INFO(name);
@@ -199,6 +212,7 @@ TEST_CASE("format 1: every constant has its value", "[fs]") {
   CHECK(std::memcmp(&media::kMagic, "pmfs001", 8) == 0);
   CHECK(std::memcmp(&media::kMapNodeMagic, "FMAP", 4) == 0);
   CHECK(std::memcmp(&media::kLeafMagic, "LEAF", 4) == 0);
+  CHECK(std::memcmp(&media::kIndexNodeMagic, "INTR", 4) == 0);
   CHECK(media::kFormatVersion == 1);
   CHECK(kBlockBytes == 4096);
   CHECK(media::kInodesPerBlock == 16);
@@ -219,6 +233,7 @@ TEST_CASE("format 1: every constant has its value", "[fs]") {
   CHECK(media::kMapDirect == 1);
   CHECK(media::kMapTree == 2);
   CHECK(media::kMapNodeEntries == 254);
+  CHECK(media::kIndexNodeEntries == 254);
   CHECK(media::kLeafSlots == 64);
   CHECK(media::kLeafHeapOff == 256);
   CHECK(kMapEnd == u64{1} << 40);
@@ -461,6 +476,7 @@ TEST_CASE("directory leaf: hash, header and entry lie where FORMAT.md says", "[h
   const u64 all = checksum64(name.data(), name.size(), seed);
   const htree::NameHash hash = htree::NameHasher{seed}(name);
   CHECK(hash.hash == all >> 16);
+  CHECK(hash.fingerprint == (hash.hash & 0xff));
 
   auto& leaf = *reinterpret_cast<media::Leaf*>(plain.memory.at(PoolOff{4096}));
   htree::init(persist, leaf, InodeNo{9}, 3, seed);
@@ -477,6 +493,54 @@ TEST_CASE("directory leaf: hash, header and entry lie where FORMAT.md says", "[h
   CHECK(plain.word(4096 + 256) == (12 | u64{1} << 48 | u64{6} << 56));
   CHECK(plain.word(4096 + 264) == key);
   CHECK(std::memcmp(plain.bytes.get() + 4096 + 272, "a name\0\0", 8) == 0);
+}
+
+TEST_CASE("directory index: root word and nodes lie where FORMAT.md says", "[htree]") {
+  PlainMemory plain(16);
+  Persist persist(plain.memory);
+  const Regions here({{4096, 15 * 4096}});
+  BlockAlloc blocks(here);
+  BlockHold hold(blocks, Purpose::kFreeing);
+  constexpr u64 kSeed = 4711;
+  const htree::IndexSpace space{persist, [&](u64 block) { return here.contains_blocks({block, 1}); }, kSeed};
+  const htree::Index index(space, InodeNo{9});
+  const auto check_head = [&](u64 node, u64 level, u64 count) {
+    CHECK(plain.half(node) == 0x52544e49);
+    CHECK(plain.half(node + 4) == (level | count << 16));
+    const u64 covered[2] = {plain.word(node), plain.word(node + 16)};
+    CHECK(plain.word(node + 8) == plain.sum(node + 32, count * 16, checksum64(covered, sizeof(covered), kSeed)));
+    CHECK(plain.word(node + 16) == 9);
+    CHECK(plain.word(node + 24) == 0);
+  };
+
+  SECTION("two leaves: one node") {
+    const u64 root = must(index.build({{0, 0, 5, false}, {700, 0, 2, false}}, hold)).root;
+    CHECK((root & 0xfff) == 0);
+    check_head(root, 0, 2);
+    CHECK(plain.word(root + 32) == 0);
+    CHECK(plain.word(root + 40) == 5);
+    CHECK(plain.word(root + 48) == 700);
+    CHECK(plain.word(root + 56) == 2);
+    CHECK(must(index.find(root, 699)).logical == 5);
+    CHECK(must(index.find(root, 700)).logical == 2);
+  }
+  SECTION("more leaves than a node has entries: the level is in the root word") {
+    std::vector<htree::IndexedLeaf> leaves;
+    for (u64 i = 0; i < 255; ++i) leaves.push_back({1000 * i, 0, i, false});
+    const u64 root = must(index.build(leaves, hold)).root;
+    CHECK((root & 0xfff) == 1);
+    const u64 node = root & ~u64{0xfff};
+    check_head(node, 1, 2);
+    CHECK(plain.word(node + 32) == 0);
+    const u64 low = plain.word(node + 40) * 4096;
+    const u64 high = plain.word(node + 56) * 4096;
+    const u64 in_low = plain.half(low + 4) >> 16;
+    check_head(low, 0, in_low);
+    check_head(high, 0, 255 - in_low);
+    CHECK(plain.word(node + 48) == 1000 * in_low);
+    CHECK(plain.word(high + 32) == 1000 * in_low);
+    CHECK(must(index.find(root, 254999)).logical == 254);
+  }
 }
 
 // --- FORMAT.md -------------------------------------------------------------------------------------------------------
@@ -498,7 +562,8 @@ TEST_CASE("the format headers have no struct and no member that version 1 does n
   std::set<std::string> known;
   for (const Member& member : members_v1()) known.insert(std::string(member.in) + "::" + member.name);
   std::size_t found = 0;
-  for (const char* header : {"libpmfs/fs/format.h", "libpmfs/base/lane_format.h", "htree/leaf_format.h"}) {
+  for (const char* header :
+       {"libpmfs/fs/format.h", "libpmfs/base/lane_format.h", "htree/leaf_format.h", "htree/node_format.h"}) {
     std::istringstream lines(text_of(header));
     std::string in;
     const std::regex begins(R"(^struct (?:alignas\(\d+\) )?(\w+) \{.*)");

@@ -48,7 +48,8 @@ class HoldOneCommit final : public SimHook {
 
 }  // namespace
 
-TEST_CASE("threads: one held inside its directory's commit stops no create, look-up or removal elsewhere", "[unit][fs]") {
+TEST_CASE("threads: one held inside its directory's commit stops no create, look-up or removal elsewhere",
+          "[unit][fs]") {
   MemoryFs fs(u64{16} << 20);
   HoldOneCommit hold(fs.memory());
   fs.reopen();  // the file system finds its hook when it is opened

@@ -1,5 +1,7 @@
 // What an operation does when it meets a busy slot, a reused slot, equal hashes, a damaged pool: each case once was a
 // bug.
+#include <map>
+#include <random>
 #include <set>
 
 #include "fs/attributes.h"
@@ -49,11 +51,10 @@ TEST_CASE("directory: names of equal hash get different keys and are all listed"
     return {};
   }));
   CHECK(keys.size() == 200);
-  DirectorySnapshot snapshot;
-  must(snapshot.take(*volume, root));
+  DirectoryListing listing;
   std::set<std::string> listed;
   DirEntry entry;
-  for (u64 cookie = kCookieDotDot; must(snapshot.next(*volume, root, cookie, entry)); cookie = entry.cookie)
+  for (u64 cookie = kCookieDotDot; must(listing.next(*volume, root, cookie, entry)); cookie = entry.cookie)
     listed.emplace(entry.view());
   CHECK(listed.size() == 200);
 }
@@ -63,12 +64,11 @@ TEST_CASE("directory: an entry that stays is listed exactly once while others co
   const auto volume = memory.open();
   for (int i = 0; i < 500; ++i) make(*volume, "/f" + std::to_string(i), kFile);
   const InodeRef root = must(volume->inodes.get(kRootIno));
-  DirectorySnapshot snapshot;
-  must(snapshot.take(*volume, root));
+  DirectoryListing listing;
   std::multiset<std::string> listed;
   DirEntry entry;
   int step = 0;
-  for (u64 cookie = kCookieDotDot; must(snapshot.next(*volume, root, cookie, entry)); cookie = entry.cookie, ++step) {
+  for (u64 cookie = kCookieDotDot; must(listing.next(*volume, root, cookie, entry)); cookie = entry.cookie, ++step) {
     listed.emplace(entry.view());
     if (step % 2 == 0 && step < 400) {  // odd numbers go, new names come, leaves are rewritten
       must(remove_name(*volume, "/f" + std::to_string(step + 1), RemoveKind::kFile, kRoot));
@@ -115,7 +115,7 @@ TEST_CASE("space: a pool filled by small files can be checked, emptied and fille
   fs.require_clean();
   for (int i = 0; i < first; ++i) must(fs->unlink("/f" + std::to_string(i), kRoot));
   fs.require_clean();
-  CHECK(fill() == first);
+  CHECK(fill() > first * 9 / 10);  // names hash with a random seed: leaves are not always equally full
   fs.require_clean();
 }
 
@@ -229,4 +229,158 @@ TEST_CASE("open: a saved map of another epoch, or with a bad checksum, is not us
   const auto volume = memory.open();  // killed: the map is of an older epoch now
   CHECK_FALSE(volume->saved_map_used);
   CHECK(volume->blocks.save() == saved);
+}
+
+namespace {
+
+// Names in and out of one directory, against a set; with the hash narrowed to `bits`, so that equal hashes fill leaves.
+void churn(u32 bits, u64 seed, bool switch_option) {
+  MemoryVolume memory(u64{32} << 20);
+  auto volume = memory.open();
+  volume->hash_name.bits = bits;
+  std::map<std::string, InodeNo> names;
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 6000; ++i) {
+    INFO("bits " << bits << " seed " << seed << " step " << i);
+    const bool grow = i / 1500 % 2 == 0;
+    const u64 number = random() % 1500;
+    const std::string name = std::string(number % 97 == 0 ? 200 : number % 30 + 1, 'n') + std::to_string(number);
+    const std::string path = "/" + name;
+    if (random() % 8 < (grow ? 6u : 2u)) {
+      const auto made = make_node(*volume, path, kFile, kRoot, {});
+      REQUIRE(made.ok() == (names.count(name) == 0));
+      if (made.ok()) names[name] = made->ino;
+    } else if (random() % 4 == 0) {
+      // To a new name, or over one that is there.
+      const std::string other = std::string(random() % 3 + 1, 'm') + std::to_string(random() % 200);
+      const auto moved = rename_name(*volume, path, "/" + other, 0, kRoot);
+      REQUIRE(moved.ok() == (names.count(name) == 1));
+      if (moved.ok()) {
+        names[other] = names[name];
+        names.erase(name);
+      }
+    } else {
+      const auto removed = remove_name(*volume, path, RemoveKind::kFile, kRoot);
+      REQUIRE(removed.ok() == (names.erase(name) == 1));
+    }
+    if (switch_option && i % 700 == 699) volume->options.dir_index = !volume->options.dir_index;
+    if (i % 500 != 499) continue;
+    if (i % 1000 == 999) {  // killed and opened again
+      const bool index = volume->options.dir_index;
+      (void)volume.release();
+      volume = memory.open();
+      volume->hash_name.bits = bits;
+      volume->options.dir_index = index;
+    }
+    const InodeRef root = must(volume->inodes.get(kRootIno));
+    DirectoryListing listing;
+    std::set<std::string> listed;
+    u64 count = 0;
+    DirEntry entry;
+    for (u64 cookie = kCookieDotDot; must(listing.next(*volume, root, cookie, entry)); cookie = entry.cookie, ++count)
+      listed.emplace(entry.view());
+    REQUIRE(count == names.size());
+    for (const auto& [known, ino] : names) {
+      REQUIRE(listed.count(known) == 1);
+      const auto found = must(find_entry(*volume, root, known));
+      REQUIRE(found.has_value());
+      REQUIRE(found->ino == ino);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("index: random names in and out agree with a set, whatever the hash", "[unit][fs]") {
+  for (const u32 bits : {3u, 5u, 8u, 12u, 48u}) churn(bits, bits, false);
+}
+
+TEST_CASE("index: names renamed over each other until one is left lead to the right inodes", "[unit][fs]") {
+  for (const int count : {100, 160, 300}) {
+    MemoryFs fs(u64{16} << 20);
+    std::vector<InodeNo> inodes;
+    for (int i = 0; i < count; ++i) inodes.push_back(must(fs->mknod("/f" + std::to_string(i), 0644, 0, kRoot)).ino);
+    for (int i = 0; i + 1 < count; ++i) {
+      const std::string target = "/f" + std::to_string(i + 1);
+      must(fs->rename("/f" + std::to_string(i), target, 0, kRoot));
+      REQUIRE(must(fs->stat(target, kRoot)).ino == inodes[0]);
+      fs.require_clean();
+    }
+  }
+}
+
+TEST_CASE("index: the option may be switched at any time", "[unit][fs]") {
+  for (const u32 bits : {4u, 48u}) churn(bits, bits + 100, true);
+}
+
+TEST_CASE("index: a directory of many names has one, and shrinks again when they go", "[unit][fs]") {
+  MemoryFs fs(u64{64} << 20);
+  must(fs->mkdir("/d", 0755, kRoot));
+  const auto name = [](int i) { return "/d/file" + std::to_string(i); };
+  for (int i = 0; i < 20000; ++i) must(fs->mknod(name(i), 0644, 0, kRoot));
+  fs.require_clean();
+  const Attributes full = must(fs->stat("/d", kRoot));
+  CHECK(full.size_bytes > 400 * kBlockBytes);
+  for (int i = 0; i < 20000; ++i) CHECK(must(fs->stat(name(i), kRoot)).links == 1);
+  CHECK(code_of(fs->stat("/d/none", kRoot)) == Errc::kNotFound);
+  for (int i = 0; i < 20000; ++i) {
+    must(fs->unlink(name(i), kRoot));
+    if (i % 4096 == 0) fs.require_clean();
+  }
+  fs.require_clean();
+  CHECK(must(fs->stat("/d", kRoot)).blocks_512 <= 16);  // a leaf, and a node of the map at most
+  must(fs->rmdir("/d", kRoot));
+  fs.require_clean();
+}
+
+TEST_CASE("index: of two levels loses its first nodes to removals in key order and takes low keys again",
+          "[unit][fs]") {
+  MemoryFs fs(u64{64} << 20);
+  must(fs->mkdir("/d", 0755, kRoot));
+  std::set<std::string> names;
+  const auto add = [&](int i) {
+    const std::string name = "name" + std::to_string(i);
+    must(fs->mknod("/d/" + name, 0644, 0, kRoot));
+    names.insert(name);
+  };
+  for (int i = 0; i < 22000; ++i) add(i);
+  CHECK(must(fs->stat("/d", kRoot)).size_bytes > 300 * kBlockBytes);  // more leaves than one node names
+  int next = 22000;
+  for (const int share : {10, 12, 15}) {
+    Dir dir = must(fs->open_dir("/d", kRoot));
+    DirEntry entry;
+    u64 cookie = 0;
+    for (int i = 0; i < 22000 * share / 20 && must(dir.read(cookie, entry)); ++i) {
+      cookie = entry.cookie;
+      if (entry.view() == "." || entry.view() == "..") continue;
+      must(fs->unlink("/d/" + std::string(entry.view()), kRoot));
+      names.erase(std::string(entry.view()));
+    }
+    must(dir.close());
+    fs.require_clean();
+    for (int i = 0; i < 9000; ++i) add(next++);
+    fs.require_clean();
+  }
+  for (const std::string& name : names) REQUIRE(fs->stat("/d/" + name, kRoot).ok());
+}
+
+TEST_CASE("index: a damaged one is not used, found by check, and made anew by the next change", "[unit][fs]") {
+  MemoryVolume memory(u64{32} << 20);
+  {
+    const auto volume = memory.open();
+    for (int i = 0; i < 2000; ++i) make(*volume, "/f" + std::to_string(i), kFile);
+    const InodeRef root = must(volume->inodes.get(kRootIno));
+    const u64 word = root.media().rdev_index.get();
+    REQUIRE(word != 0);
+    auto& node = *reinterpret_cast<media::IndexNode*>(volume->persist.memory().at(block_off(word / kBlockBytes)));
+    volume->persist.store(node.entries[1].key, node.entries[1].key.get() + 1);
+  }
+  const auto volume = memory.open();
+  const InodeRef root = must(volume->inodes.get(kRootIno));
+  CHECK(usable_index(*volume, root) == 0);
+  CHECK(volume->damaged_indexes == 1);
+  for (int i = 0; i < 2000; ++i) REQUIRE(must(find_entry(*volume, root, "f" + std::to_string(i))).has_value());
+  make(*volume, "/one-more", kFile);
+  CHECK(usable_index(*volume, root) != 0);
+  for (int i = 0; i < 2000; ++i) REQUIRE(must(find_entry(*volume, root, "f" + std::to_string(i))).has_value());
 }

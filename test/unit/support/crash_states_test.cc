@@ -23,7 +23,8 @@ struct Fixture {
   Cut cut(bool collapse = true) { return make_cut(model, Layout{kLaneArea}, prng, collapse); }
   u64 count(Part part) {
     const Cut now = cut();
-    return static_cast<u64>(std::count_if(now.choices.begin(), now.choices.end(), [=](const Choice& c) { return c.part == part; }));
+    return static_cast<u64>(
+        std::count_if(now.choices.begin(), now.choices.end(), [=](const Choice& c) { return c.part == part; }));
   }
   std::vector<std::byte> contents;
   PersistencyModel model;
@@ -47,7 +48,8 @@ TEST_CASE_METHOD(Fixture, "crash states: nothing open is one image", "[unit][sup
   CHECK(images(cut(), 100) == 1);
 }
 
-TEST_CASE_METHOD(Fixture, "crash states: live words are taken in all combinations of all their values", "[unit][support]") {
+TEST_CASE_METHOD(Fixture, "crash states: live words are taken in all combinations of all their values",
+                 "[unit][support]") {
   store(kElsewhere, 1);
   store(kElsewhere + 8, 1);
   store(kElsewhere + 8, 2);
@@ -65,7 +67,8 @@ TEST_CASE_METHOD(Fixture, "crash states: a value that came back is no other valu
   CHECK(images(cut(), 100) == 2);
 }
 
-TEST_CASE_METHOD(Fixture, "crash states: words are told apart by place and by the tag they are flushed with", "[unit][support]") {
+TEST_CASE_METHOD(Fixture, "crash states: words are told apart by place and by the tag they are flushed with",
+                 "[unit][support]") {
   store(kLaneArea, 2);
   store(kLaneArea + 64, 2);
   for (u64 i = 0; i < 16; ++i) store(kRecords + i * 8, 100 + i);
@@ -85,7 +88,8 @@ TEST_CASE_METHOD(Fixture, "crash states: words are told apart by place and by th
   CHECK(cut(false).choices.size() == 2 + 16 + 3);
 }
 
-TEST_CASE_METHOD(Fixture, "crash states: a record is old, new, torn, or what it was when it was written before", "[unit][support]") {
+TEST_CASE_METHOD(Fixture, "crash states: a record is old, new, torn, or what it was when it was written before",
+                 "[unit][support]") {
   const auto write_record = [&](u64 value) {
     for (u64 i = 0; i < 8; ++i) store(kRecords + i * 8, value + (i == 0 ? 0 : i));  // word 0 is the same in all
   };
@@ -105,7 +109,8 @@ TEST_CASE_METHOD(Fixture, "crash states: a record is old, new, torn, or what it 
   CHECK(first_writing);
 }
 
-TEST_CASE_METHOD(Fixture, "crash states: above the bound live parts are still exhaustive if they can be", "[unit][support]") {
+TEST_CASE_METHOD(Fixture, "crash states: above the bound live parts are still exhaustive if they can be",
+                 "[unit][support]") {
   for (u64 i = 0; i < 5; ++i) store(kElsewhere + i * 8, 1);
   for (u64 i = 0; i < 64; ++i) store(kElsewhere + 512 + i * 8, 1);
   model.flush(0, kElsewhere + 512, 512, Order::kFreshData);
@@ -148,9 +153,11 @@ TEST_CASE_METHOD(Fixture, "crash states: the same seed gives the same images", "
   CHECK(sampled() == sampled());
 }
 
-// --- Walking -----------------------------------------------------------------------------------------------------------
+// --- Walking
+// -----------------------------------------------------------------------------------------------------------
 
-TEST_CASE("crash states: a walk stops before fences, before begins, behind returns, and at the end", "[unit][support]") {
+TEST_CASE("crash states: a walk stops before fences, before begins, behind returns, and at the end",
+          "[unit][support]") {
   SimMemory memory(kSize);
   Persist persist(memory.memory());
   Le64& word = *reinterpret_cast<Le64*>(memory.memory().base);
@@ -185,7 +192,8 @@ TEST_CASE("crash states: a walk stops before fences, before begins, behind retur
   CHECK(versions == 3);
 }
 
-// --- ImageMemory -------------------------------------------------------------------------------------------------------
+// --- ImageMemory
+// -------------------------------------------------------------------------------------------------------
 
 TEST_CASE("image memory: rolls back what was applied and what was stored and announced", "[unit][support]") {
   std::vector<u64> base(kSize / 8, 5);

@@ -35,7 +35,8 @@ TEST_CASE_METHOD(Fixture, "persistency model: a stored word may be old or new un
   CHECK(model.open().empty());
 }
 
-TEST_CASE_METHOD(Fixture, "persistency model: a word may have any value it had since it was durable", "[unit][support]") {
+TEST_CASE_METHOD(Fixture, "persistency model: a word may have any value it had since it was durable",
+                 "[unit][support]") {
   for (const u64 value : {u64{1}, u64{2}, u64{3}}) model.store({kWord, value});
   CHECK(possible() == Values{0, 1, 2, 3});
 }
