@@ -22,7 +22,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -211,13 +210,8 @@ int handle(const char* file) {
   int mount_id = 0;
   if (name_to_handle_at(AT_FDCWD, file, handle, &mount_id, 0) != 0) die(file);
   std::printf("%d:", handle->handle_type);
-<<<<<<< HEAD
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(memory) + offsetof(file_handle, f_handle);
-  for (unsigned i = 0; i < handle->handle_bytes; ++i) std::printf("%02x", bytes[i]);
-=======
   const char* const bytes = memory + offsetof(file_handle, f_handle);  // gcc takes the member for an array of none
   for (unsigned i = 0; i < handle->handle_bytes; ++i) std::printf("%02x", static_cast<unsigned char>(bytes[i]));
->>>>>>> main
   std::printf("\n");
   return 0;
 }
@@ -228,16 +222,9 @@ int open_handle(const char* dir, const std::string& text) {
   const std::size_t colon = text.find(':');
   require(colon != std::string::npos, "a handle has a type");
   handle->handle_type = std::atoi(text.c_str());
-<<<<<<< HEAD
-  require(text.size() - colon <= 2 * MAX_HANDLE_SZ, "a handle has an end");
-  auto* bytes = reinterpret_cast<unsigned char*>(memory) + offsetof(file_handle, f_handle);
-  for (std::size_t at = colon + 1; at + 1 < text.size(); at += 2, ++handle->handle_bytes)
-    *bytes++ = static_cast<unsigned char>(std::stoul(text.substr(at, 2), nullptr, 16));
-=======
   for (std::size_t at = colon + 1; at + 1 < text.size(); at += 2)
     memory[offsetof(file_handle, f_handle) + handle->handle_bytes++] =
         static_cast<char>(std::stoul(text.substr(at, 2), nullptr, 16));
->>>>>>> main
   const int mount_fd = open_or_die(dir, O_RDONLY | O_DIRECTORY);
   const int fd = open_by_handle_at(mount_fd, handle, O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
