@@ -127,6 +127,7 @@ if [ -z "$no_fuse" ]; then
     [ -n "$(daemons)" ] || break
     sleep 0.1
   done
+  flock --timeout 10 "$pool" true  # its last thread lets go of the pool's lock a moment after it counts as dead
   if ls "$mnt" >/dev/null 2>&1; then die "the mount still answers"; fi
   outcome "the mount is dead; what reached the pool is all there is"
 
@@ -167,6 +168,7 @@ else
       break
     fi
   done
+  flock --timeout 10 "$pool" true  # its last thread lets go of the pool's lock a moment after it counts as dead
   say "   \$ kill -9 $writer"
   writer=''
   [ $killed = yes ] || die "no import could be killed in time, see $log"

@@ -34,19 +34,28 @@ cleanup() {
   cd /
   touch "$WORK/stop"
   for pid in $(jobs -p); do kill "$pid" 2>/dev/null; done
-  for _ in 1 2 3 4 5; do
+  detach_all
+  for _ in $(seq 50); do
+    servers >/dev/null || break
+    sleep 0.1
+    detach_all # one may have been about to mount
+  done
+  for pid in $(servers); do kill -9 "$pid" 2>/dev/null; done
+  detach_all
+  rm -rf --one-file-system "$WORK"
+  exit $status
+}
+
+# Unmounts, lazily, whatever is mounted below WORK.
+detach_all() {
+  local dir
+  for _ in 1 2 3; do
     grep -F " $WORK/" /proc/self/mountinfo | while read -r _ _ _ _ dir _; do
       umount -l "$(printf "${dir//%/%%}")" 2>/dev/null # \040 and the like are undone by printf
     done
   done
-  for _ in $(seq 50); do
-    servers >/dev/null || break
-    sleep 0.1
-  done
-  for pid in $(servers); do kill -9 "$pid" 2>/dev/null; done
-  rm -rf --one-file-system "$WORK"
-  exit $status
 }
+
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 
@@ -75,6 +84,15 @@ wait_for_end() {
   die "process $1 does not end"
 }
 
+# A server that was killed is a zombie before the last of its threads has let go of the pool, and with it of the lock.
+wait_for_pool() {
+  for _ in $(seq 600); do
+    ! flock --nonblock "$POOL" true || return 0
+    sleep 0.05
+  done
+  die "the pool stays locked"
+}
+
 make_pool() { "$PMFS" mkfs "$POOL" --size "${1:-256M}" >"$WORK/mkfs.out" || die "mkfs: $(cat "$WORK/mkfs.out")"; }
 
 mount_pool() { "$PMFS" mount "$POOL" "$MNT" "$@" >"$WORK/mount.out" || die "mount: $(cat "$WORK/mount.out")"; }
@@ -94,6 +112,7 @@ kill_server() {
   pid=$("$PROBE" server "$MNT")
   kill -9 "$pid"
   wait_for_end "$pid"
+  wait_for_pool
 }
 
 # refused MESSAGE COMMAND...: the command fails, and says so with these words (an extended regular expression).
