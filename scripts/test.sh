@@ -122,12 +122,14 @@ packages=("${packages_build[@]}" "${packages_test[@]}")
 install_packages "$PWD/build/install.log" "${packages[@]}"
 say "packages: $installed"
 
+built=no
 if build_row "gcc release" build -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_COMPILER=g++ "$(warnings_for g++ 12)"; then
+  built=yes
   test_row "gcc release" build
 fi
 
 if [ $all = yes ]; then
-  if [ -f build/CTestTestfile.cmake ]; then
+  if [ $built = yes ]; then
     say "--- long forms"
     PMFS_LONG=1 PMFS_KILL_ROUNDS=20 test_row "gcc release, long forms" build
   fi

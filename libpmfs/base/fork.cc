@@ -33,7 +33,8 @@ struct ForkHandlers {
       if (watch->bytes_ != 0) {
         // MAP_FIXED over the inherited mapping: it is there, since watch and unwatch exclude forks. Should this fail
         // (out of memory), the mapping stays, and with it the lock until the child execs or exits.
-        ::mmap(watch->base_, watch->bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+        [[maybe_unused]] void* const at = ::mmap(watch->base_, watch->bytes_, PROT_NONE, kFlags, -1, 0);
       }
       ForkWatch* const next = watch->next_;
       watch->next_ = nullptr;

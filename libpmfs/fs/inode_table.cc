@@ -144,7 +144,9 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
         state->refs += 1;
         ref = InodeRef(this, state.get());
       }
-      ref->lock.lock();
+      // Only tried: it comes after the inode file's lock, against the LOCK order. Nobody can have it: its number is
+      // new.
+      if (!ref->lock.try_lock()) return Error{Errc::kNoSpace, "a new inode is busy", 0};
       NewInode fresh(*this, std::move(ref));
       fresh.growth_ = std::move(growth);
       if (auto grown = grow(commit, hold, fresh); !grown.ok()) return grown.error();

@@ -3,6 +3,7 @@
 
 #include "test/crash/scenarios.h"
 #include "test/support/catch.h"
+#include "test/support/text.h"
 
 namespace pmfs::test {
 namespace {
@@ -77,6 +78,10 @@ TEST_CASE("freed space that is used again at once never comes back to its old ow
 TEST_CASE("all operations together", "[crash][fs]") {
   total.name = "operations";
   std::puts(describe(total).c_str());
+#if PMFS_TRACE_STORES
+  std::puts(text("stores that the compiler told of: ", SimMemory::traced_stores()).c_str());
+  CHECK(SimMemory::traced_stores() > 1000);
+#endif
 }
 
 }  // namespace

@@ -293,6 +293,12 @@ void add_times(Scenarios& all) {
                  [](User& u) { return u.fsync("/f"); }},
        .open = SimFs::strict_atime()});
   add({.group = "times",
+       .name = "utimens, read, sync of everything",
+       .prepare = file,
+       .steps = {[](User& u) { return u.utimens("/f", 10, 20); }, [](User& u) { return u.read("/f"); },
+                 [](User& u) { return u.sync(); }},
+       .open = SimFs::strict_atime()});
+  add({.group = "times",
        .name = "overwrite, read, sync of everything",
        .prepare = file,
        .steps = {write("/f", 0, 10), [](User& u) { return u.read("/f"); }, [](User& u) { return u.sync(); }},
@@ -330,6 +336,15 @@ void add_leaves(Scenarios& all) {
       [](User& u) {
         u.mkdir("/d");
         for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
+      },
+      [](User& u) { return u.create("/d/one-more"); }));
+  add(one(
+      "leaves", "the inode file grows over old data",
+      [](User& u) {
+        file_with_data(u, "/old", 300000), u.unlink("/old"), u.mkdir("/d");
+        for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
+        u.fs() = Filesystem();  // closed: what was freed may be used
+        u.fs() = must(SimFs::open(u.memory(), SimFs::quiet()), "open again");
       },
       [](User& u) { return u.create("/d/one-more"); }));
   add({.group = "leaves",
@@ -376,10 +391,23 @@ void add_close(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
   const auto some = [](User& u) { u.mkdir("/d"), file_with_data(u, "/d/f", 5000), u.create("/g"), u.unlink("/g"); };
   add(one("close", "close", some, [](User& u) {
+    Allowance allowance;
+    must(u.fs().close(), "close");
+    allowance.closes = true;
+    return allowance;
+  }));
+  const auto reopen = [](User& u) {
     must(u.fs().close(), "close");
     u.fs() = must(SimFs::open(u.memory(), SimFs::quiet()), "open again");
     return Allowance{};
-  }));
+  };
+  add({.group = "close", .name = "close, open, work", .prepare = some, .steps = {reopen, [](User& u) {
+                                                                                   return u.create("/after");
+                                                                                 }}});
+  add({.group = "close",
+       .name = "opened by one thread, used by another",
+       .prepare = some,
+       .steps = {reopen, on_thread(1, [](User& u) { return u.create("/after"); })}});
   add({.group = "close",
        .name = "lazy times, close, open, work",
        .prepare = some,
@@ -417,6 +445,18 @@ void add_threads(Scenarios& all) {
        .steps = {on_thread(1, [](User& u) { return u.rename("/d/f", "/f"); }),
                  on_thread(2, [](User& u) { return u.rename("/f", "/g", RENAME_EXCHANGE); }),
                  on_thread(3, [](User& u) { return u.rename("/f", "/d/f"); })}});
+  for (const bool other_way : {false, true})
+    add({.group = "threads",
+         .name = text("two directories changed by two threads, a file moves ", other_way ? "back" : "there"),
+         .prepare = [](User& u) { u.mkdir("/d"), u.mkdir("/e"), u.create("/d/f"), u.create("/e/g"); },
+         .steps = {on_thread(1, create("/d/a")), on_thread(2, create("/e/b")), on_thread(3, [=](User& u) {
+                     return other_way ? u.rename("/e/g", "/d/f") : u.rename("/d/f", "/e/g");
+                   })}});
+  add({.group = "threads",
+       .name = "a file and a directory changed by two threads, a third links",
+       .prepare = [](User& u) { u.mkdir("/d"), u.create("/f"); },
+       .steps = {on_thread(1, chmod("/f", 0600)), on_thread(2, create("/d/b")),
+                 on_thread(3, [](User& u) { return u.link("/f", "/d/f"); })}});
   add({.group = "threads",
        .name = "one removes, another reuses the entry's bytes, a third the inode",
        .prepare =
@@ -431,7 +471,7 @@ void add_threads(Scenarios& all) {
 void add_drain(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
   const auto fill = [](User& u) {
-    u.mkdir("/d"), u.create("/fill");
+    u.create("/fill");
     const Attributes a = must(u.fs().stat("/fill", Credentials::root()), "stat");
     const std::vector<std::byte> chunk = some_bytes(65536, 3);
     for (u64 off = 0;;) {
@@ -449,12 +489,13 @@ void add_drain(Scenarios& all) {
   add({.group = "drain",
        .name = "the inode of a removed file is used again at once",
        .prepare =
-           [=](User& u) {
-             for (u64 i = 0; i < 61; ++i) u.create(text("/", i));
+           [=](User& u) {  // no free inode, and no room for more
+             for (u64 i = 0; i < 62; ++i) u.create(text("/", i));
              fill(u);
            },
        .steps = {on_thread(1, [](User& u) { return u.unlink("/7"); }),
-                 on_thread(3, [](User& u) { return u.mkdir("/again"); })}});
+                 on_thread(3, [](User& u) { return u.mkdir("/again"); }),
+                 on_thread(2, [](User& u) { return u.chmod("/again", 0700); })}});
 }
 
 }  // namespace

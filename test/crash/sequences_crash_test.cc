@@ -69,6 +69,74 @@ TEST_CASE("sequences: after a crash every operation is there or not, in order", 
   CHECK(sum.clean());
 }
 
+// A process is killed in the middle of its operations; the next one goes on; then the power fails.
+Report explore_after_kill(u64 seed) {
+  std::vector<std::string> did;
+  const Scenario first = sequence(seed, did);
+  const Ran ran = run(first);
+  const TreeJudge judge(ran.trees, ran.allowances);
+  if (!judge.is_exact()) return {};  // what was stored without a record may still change
+  Prng prng(seed);
+  const std::size_t kill_at = prng.below(ran.trace.events.size() + 1);
+  PersistencyModel model = ran.trace.start;
+  for (std::size_t i = 0; i < kill_at; ++i) ran.trace.apply(ran.trace.events[i], model);
+  SimFs world(std::move(model));
+  Scenario second;
+  second.name = text("sequence ", seed, ", killed behind event ", kill_at);
+  second.seed = seed;
+  second.steps.assign(3, [&](User& u) {
+    const Allowance allowance = u.anything(prng);
+    did.push_back(u.last());
+    return allowance;
+  });
+  const Ran after = run_in(world, second);
+  ScenarioOptions options = sequence_options();
+  options.follow_up_once_in = 0;
+  Report report = crash(second, after, options);
+  report.failures.insert(report.failures.begin(), after.failures.begin(), after.failures.end());
+  return report;
+}
+
+TEST_CASE("sequences: a killed process and then a power cut lose nothing that the next process has shown",
+          "[crash][fs]") {
+  const u64 seeds = long_form() ? 2000 : 80;
+  Report sum;
+  for (u64 seed = 1001; seed <= 1000 + seeds && sum.clean(); ++seed) sum += explore_after_kill(seed);
+  sum.name = text(seeds, " killed sequences");
+  std::puts(describe(sum).c_str());
+  INFO(describe_failures(sum));
+  CHECK(sum.clean());
+}
+
+TEST_CASE("times: fsync makes durable what a killed process had stored without a record", "[crash][fs]") {
+  SimFs world;
+  User user(world.fs(), world.memory().memory());
+  user.create("/f");
+  user.write("/f", 0, some_bytes(100, 1));
+  std::vector<SeenTree> trees(3);
+  REQUIRE(see(world.fs(), trees[0]).empty());
+  const Allowance overwrites = user.write("/f", 10, some_bytes(50, 2));  // its times are in the cache only
+  REQUIRE(overwrites.times_lazy.size() == 1);
+  SimFs next(world.memory().model());
+  User other(next.fs(), next.memory().memory());
+  REQUIRE(see(next.fs(), trees[1]).empty());
+  next.memory().begin_trace();
+  next.memory().mark(MarkKind::kBegin, 1);
+  const Allowance syncs = other.fsync("/f");
+  next.memory().mark(MarkKind::kReturn, 1);
+  const Trace trace = next.memory().end_trace();
+  REQUIRE(see(next.fs(), trees[2]).empty());
+
+  TreeJudge judge(trees, {overwrites, syncs});
+  judge.happened({.kind = Event::Kind::kMark, .mark_kind = MarkKind::kBegin, .mark = 0});
+  judge.happened({.kind = Event::Kind::kMark, .mark_kind = MarkKind::kReturn, .mark = 0});
+  FsSubject subject;
+  const Report report =
+      Explorer(subject, {.name = "killed, opened, fsync", .layout = next.layout()}).explore(trace, judge);
+  INFO(describe_failures(report));
+  CHECK(report.clean());
+}
+
 TEST_CASE("rules: each one switched off lets some crash break the promise", "[crash][fs][mutation]") {
   ScenarioOptions options;
   options.bound = 300;

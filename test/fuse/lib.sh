@@ -34,19 +34,28 @@ cleanup() {
   cd /
   touch "$WORK/stop"
   for pid in $(jobs -p); do kill "$pid" 2>/dev/null; done
-  for _ in 1 2 3 4 5; do
+  detach_all
+  for _ in $(seq 50); do
+    servers >/dev/null || break
+    sleep 0.1
+    detach_all # one may have been about to mount
+  done
+  for pid in $(servers); do kill -9 "$pid" 2>/dev/null; done
+  detach_all
+  rm -rf --one-file-system "$WORK"
+  exit $status
+}
+
+# Unmounts, lazily, whatever is mounted below WORK.
+detach_all() {
+  local dir
+  for _ in 1 2 3; do
     grep -F " $WORK/" /proc/self/mountinfo | while read -r _ _ _ _ dir _; do
       umount -l "$(printf "${dir//%/%%}")" 2>/dev/null # \040 and the like are undone by printf
     done
   done
-  for _ in $(seq 50); do
-    servers >/dev/null || break
-    sleep 0.1
-  done
-  for pid in $(servers); do kill -9 "$pid" 2>/dev/null; done
-  rm -rf --one-file-system "$WORK"
-  exit $status
 }
+
 trap cleanup EXIT
 trap 'exit 130' INT TERM
 

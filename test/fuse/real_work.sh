@@ -3,7 +3,7 @@
 # Of each tree a few thousand names are taken; PMFS_LONG=1 takes all of them.
 . "$(dirname "$0")/lib.sh"
 
-most=2000
+most=1000
 [ -z "${PMFS_LONG:-}" ] || most=1000000
 
 # Copies a tree's top entries, one by one, until there are enough.

@@ -113,7 +113,7 @@ void Explorer::at_place(const Place& place, const PersistencyModel& model, Judge
 
   static const Replay replay = replay_asked();
   Prng cut_prng(mix(options_.seed) + place.number);  // of its own, so that one place can be repeated alone
-  const Cut cut = make_cut(model, options_.layout, cut_prng);
+  const Cut cut = make_cut(model, options_.layout, cut_prng, options_.collapse);
   ++report_.places;
   report_.live_words = std::max(report_.live_words, cut.live_words);
   report_.records = std::max(report_.records, cut.records);

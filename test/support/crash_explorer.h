@@ -51,6 +51,7 @@ struct ExploreOptions {
   u64 seed = 1;
   u64 bound = 4096;  // images per place, about
   Layout layout = {};
+  bool collapse = true;  // see make_cut()
   std::vector<LeftOut> left_out = {};
   std::set<Rule> switched_off = {};
   u32 recovery_once_in = 40;  // images whose recovery is crashed as well; 0: none
@@ -124,6 +125,7 @@ class BeforeOrAfter : public Judge {
   void happened(const Event& event) override;
   std::string verdict(const Subject& subject) override;
   u64 phase() const override { return u64{begun_} + u64{returned_}; }
+  u64 after() const { return after_; }
 
  private:
   u64 before_, after_;

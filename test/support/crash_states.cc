@@ -90,7 +90,8 @@ Choice record_choice(const OpenWords& words, Prng& prng) {
 }
 
 // Contents as a whole: old, new, by tag, mixed.
-Choice contents_choice(Part part, const OpenWords& words, Prng& prng, u32 mixtures) {
+Choice contents_choice(Part part, const OpenWords& words, Prng& prng) {
+  constexpr u32 kMixtures = 2;
   Choice choice{part, u64{words.front().first} * 8, {{}, {}}};
   std::map<Order, u32> tags;
   for (const auto& [word, state] : words) {
@@ -107,7 +108,7 @@ Choice contents_choice(Part part, const OpenWords& words, Prng& prng, u32 mixtur
     }
   }
   if (words.size() > 1) {
-    for (u32 i = 0; i < mixtures; ++i) {
+    for (u32 i = 0; i < kMixtures; ++i) {
       std::vector<WordValue> mixed;
       for (const auto& [word, state] : words) {
         const std::vector<u64> values = values_of(*state);
@@ -122,7 +123,7 @@ Choice contents_choice(Part part, const OpenWords& words, Prng& prng, u32 mixtur
 
 }  // namespace
 
-Cut make_cut(const PersistencyModel& model, const Layout& layout, Prng& prng, u32 fresh_mixtures) {
+Cut make_cut(const PersistencyModel& model, const Layout& layout, Prng& prng, bool collapse) {
   OpenWords all;
   all.reserve(model.open().size());
   for (const auto& [word, state] : model.open()) all.emplace_back(word, &state);
@@ -139,6 +140,11 @@ Cut make_cut(const PersistencyModel& model, const Layout& layout, Prng& prng, u3
   };
   for (const auto& [word, state] : all) {
     const u64 off = u64{word} * 8;
+    if (!collapse) {
+      cut.choices.push_back(word_choice(Part::kLive, word, *state));
+      ++cut.live_words;
+      continue;
+    }
     if (layout.lane_area != 0 && off >= layout.lane_area && off < layout.lane_area + media::kLaneAreaBytes) {
       if (off < layout.lane_area + kHeadersBytes) {
         cut.choices.push_back(word_choice(Part::kHeader, word, *state));
@@ -160,8 +166,8 @@ Cut make_cut(const PersistencyModel& model, const Layout& layout, Prng& prng, u3
   }
   end_record();
   cut.fresh_words = static_cast<u32>(fresh.size() + data.size());
-  if (!fresh.empty()) cut.choices.push_back(contents_choice(Part::kFresh, fresh, prng, fresh_mixtures));
-  if (!data.empty()) cut.choices.push_back(contents_choice(Part::kData, data, prng, fresh_mixtures));
+  if (!fresh.empty()) cut.choices.push_back(contents_choice(Part::kFresh, fresh, prng));
+  if (!data.empty()) cut.choices.push_back(contents_choice(Part::kData, data, prng));
   // A word that had its old value again in between has one value only.
   std::erase_if(cut.choices, [](const Choice& choice) { return choice.options.size() < 2; });
   return cut;

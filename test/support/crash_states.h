@@ -16,8 +16,8 @@
 //   known; fresh          everything flushed as contents that nothing points to yet: old, new, the lines of one tag
 //   only, all
 //                  lines but one tag's, seeded mixtures of words. Nothing reads them until a live word says so, and
-//                  then all of them must be durable: they are no choice any more. crash_states_test.cc tests this
-//                  collapse word by word;
+//                  then all of them must be durable: they are no choice any more. collapse_crash_test.cc tests this
+//                  word by word;
 //   data           overwritten in place: as fresh.
 // If the product of all options is above the bound, live parts (headers, records, live words) are still taken in all
 // combinations if those are within it, with fresh and data old, new and mixed by turns; otherwise a sample is taken:
@@ -59,8 +59,8 @@ struct Cut {
 /// One image: an option for every choice.
 using Picks = std::vector<u8>;
 
-/// @param fresh_mixtures  seeded mixtures of fresh contents, beside the fixed ones.
-Cut make_cut(const PersistencyModel& model, const Layout& layout, Prng& prng, u32 fresh_mixtures = 2);
+/// @param collapse  false: every open word is a choice of its own, whatever is known of it (to test the collapse).
+Cut make_cut(const PersistencyModel& model, const Layout& layout, Prng& prng, bool collapse = true);
 
 struct Enumerated {
   u64 states = 0;

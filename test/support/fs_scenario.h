@@ -84,6 +84,7 @@ struct ScenarioOptions {
   bool kills = true;
   u32 kill_points = 12;
   u32 follow_up_once_in = 0;  // images after which life goes on: recovered, some more operations, crashed again
+  bool collapse = true;       // false: every word by itself
   std::vector<LeftOut> left_out = {};
   std::set<Rule> switched_off = {};
   u32 stop_after_failures = 3;
@@ -94,6 +95,8 @@ bool long_form();
 ScenarioOptions usual_options();
 
 Ran run(const Scenario& scenario, const std::set<Rule>& switched_off = {});
+/// The scenario's steps on a world that is there already (its preparation is not done).
+Ran run_in(SimFs& world, const Scenario& scenario);
 Report crash(const Scenario& scenario, const Ran& ran, const ScenarioOptions& options);
 
 /// Both. Everything wrong is in the report, also what the live file system showed wrongly.

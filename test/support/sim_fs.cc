@@ -108,9 +108,9 @@ std::string attributes_text(const Attributes& a) {
 
 }  // namespace
 
-std::string see(Filesystem& fs, SeenTree& tree) {
+std::string see(Filesystem& fs, SeenTree& tree, const std::string& top) {
   tree = SeenTree{};
-  if (std::string wrong = see_node(fs, "/", 0, tree); !wrong.empty()) return wrong;
+  if (std::string wrong = see_node(fs, top, 0, tree); !wrong.empty()) return wrong;
   const auto space = fs.space();
   if (!space.ok()) return failed("statfs", "/", space.error());
   tree.space = *space;
@@ -171,6 +171,7 @@ std::string FsSubject::open(Memory memory) {
   auto fs = SimFs::open(memory, options);
   if (!fs.ok()) return failed("open", "", fs.error());
   fs_.emplace(std::move(*fs));
+  saved_map_used_ = fs_->info().saved_map_used;
   return {};
 }
 
@@ -348,7 +349,10 @@ std::string TreeJudge::difference(const SeenTree& seen, std::size_t expected) co
 }
 
 std::string TreeJudge::verdict(const Subject& subject) {
-  const SeenTree& seen = dynamic_cast<const FsSubject&>(subject).seen();
+  const auto& opened = dynamic_cast<const FsSubject&>(subject);
+  const SeenTree& seen = opened.seen();
+  if (!in_flight_ && done_ > 0 && allowances_[done_ - 1].closes && !opened.saved_map_used())
+    return "close had returned, and the map it saved was not taken";
   const std::string from_before = difference(seen, done_);
   if (from_before.empty()) return {};
   std::string from_after;
@@ -408,6 +412,13 @@ SimFs::SimFs(std::span<const std::byte> image, const OpenOptions& options, const
   memory_.switch_off(switched_off);
   layout_ = layout_of(memory_.memory());
   fs_ = must(open(memory_.memory(), options), "open an image");
+}
+
+SimFs::SimFs(PersistencyModel left_behind, const OpenOptions& options) : memory_(left_behind.contents().size_bytes()) {
+  left_behind.forget_threads();
+  memory_.load(std::move(left_behind));
+  layout_ = layout_of(memory_.memory());
+  fs_ = must(open(memory_.memory(), options), "open what a killed process left");
 }
 
 }  // namespace pmfs::test

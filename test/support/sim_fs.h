@@ -32,8 +32,9 @@ struct SeenTree {
 };
 
 /// Looks at all of it, without leaving a trace (access times are not kept where `fs` was opened without them).
+/// @param top  only what lies at this path and below.
 /// @return what went wrong, empty if nothing did.
-std::string see(Filesystem& fs, SeenTree& tree);
+std::string see(Filesystem& fs, SeenTree& tree, const std::string& top = "/");
 std::string to_text(const SeenTree& tree);
 
 /// What check() finds, one line each; empty: nothing.
@@ -49,9 +50,11 @@ class FsSubject : public Subject {
   std::string use(Prng& prng) override;
   void drop() override { fs_.reset(); }
   const SeenTree& seen() const { return seen_; }
+  bool saved_map_used() const { return saved_map_used_; }
 
  private:
   Memory memory_;
+  bool saved_map_used_ = false;
   std::optional<Filesystem> fs_;
   SeenTree seen_;
 };
@@ -62,6 +65,7 @@ struct Allowance {
   u64 mixed_off = 0, mixed_len = 0;
   std::vector<InodeNo> times_lazy;     // inodes whose times are stored without a record by this operation
   std::vector<InodeNo> times_settled;  // inodes whose times are durable once it has returned
+  bool closes = false;                 // a clean close: once it has returned, the next open takes the saved map
 };
 
 /// Knows what a sequence of operations may leave: before or after the one in flight, and what the allowances say.
@@ -98,6 +102,8 @@ class SimFs {
   /// Opens what an image holds.
   explicit SimFs(std::span<const std::byte> image, const OpenOptions& options = quiet(),
                  const std::set<Rule>& switched_off = {});
+  /// Opens what a killed process left: what was in its caches is there, and still not durable.
+  explicit SimFs(PersistencyModel left_behind, const OpenOptions& options = quiet());
 
   SimMemory& memory() { return memory_; }
   Filesystem& fs() { return fs_; }

@@ -1,5 +1,6 @@
 #include "test/support/sim_persist.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -12,6 +13,15 @@ namespace pmfs::test {
 namespace {
 constexpr u64 kLine = 64;
 thread_local ThreadId acting_as = 0;
+
+// What the compiler told of and nobody announced yet.
+struct TracedStore {
+  u64 off;
+  u32 bytes;
+};
+thread_local std::vector<TracedStore> traced_stores_pending;
+std::atomic<SimMemory*> traced_memory{nullptr};
+std::atomic<u64> traced_stores_seen{0};
 }  // namespace
 
 // --- Small parts -----------------------------------------------------------------------------------------------------
@@ -59,7 +69,11 @@ AlignedBuffer::AlignedBuffer(u64 size_bytes) : size_(size_bytes) {
 SimMemory::SimMemory(u64 size_bytes) : buffer_(size_bytes), model_(buffer_.span()) {
   sim_add(this, buffer_.data(), buffer_.size());
 }
-SimMemory::~SimMemory() { sim_remove(this); }
+SimMemory::~SimMemory() {
+  SimMemory* self = this;
+  traced_memory.compare_exchange_strong(self, nullptr);
+  sim_remove(this);
+}
 
 void SimMemory::load(std::span<const std::byte> contents) {
   PMFS_ASSERT(contents.size() == buffer_.size());
@@ -79,10 +93,14 @@ void SimMemory::begin_trace() {
   trace_ = Trace{};
   trace_.start = model_;
   tracing_ = true;
+  traced_stores_pending.clear();
+  traced_memory = this;
 }
 
 Trace SimMemory::end_trace() {
+  traced_memory = nullptr;
   compare_all("at the end of the trace");
+  report_traced("the end of the trace");
   tracing_ = false;
   return std::move(trace_);
 }
@@ -92,6 +110,7 @@ void SimMemory::mark(MarkKind kind, u32 what) {
   {
     std::lock_guard lock(mutex_);
     compare_all("at a mark");
+    report_traced("a mark");
     event = add({.kind = Event::Kind::kMark, .mark_kind = kind, .mark = what});
   }
   if (on_event_) on_event_(event);
@@ -126,6 +145,30 @@ void SimMemory::compare(u64 begin, u64 end, u64 announced_begin, u64 announced_e
   }
 }
 
+u64 SimMemory::traced_stores() { return traced_stores_seen; }
+
+void SimMemory::saw_store(const void* at, u32 bytes) {
+  SimMemory* memory = traced_memory.load(std::memory_order_acquire);
+  if (memory == nullptr) return;
+  const std::byte* base = memory->buffer_.data();
+  const auto* place = static_cast<const std::byte*>(at);
+  if (place < base || place >= base + memory->buffer_.size()) return;
+  traced_stores_seen.fetch_add(1, std::memory_order_relaxed);
+  traced_stores_pending.push_back({static_cast<u64>(place - base), bytes});
+}
+
+void SimMemory::announce_traced(u64 off, u64 bytes) {
+  std::erase_if(traced_stores_pending,
+                [&](const TracedStore& s) { return s.off >= off && s.off + s.bytes <= off + bytes; });
+}
+
+void SimMemory::report_traced(const char* when) {
+  if (!traced_stores_pending.empty() && problem_.empty())
+    problem_ = text("the compiler told of a store at offset ", hex(traced_stores_pending.front().off),
+                    " that was not announced before ", when);
+  traced_stores_pending.clear();
+}
+
 void SimMemory::compare_all(const char* when) { compare(0, buffer_.size(), 0, 0, when); }
 
 Event& SimMemory::add(Event event) {
@@ -145,6 +188,7 @@ void SimMemory::stored(const void* at, std::size_t bytes) {
     std::lock_guard lock(mutex_);
     const u64 off = off_of(at, bytes);
     compare(off / kLine * kLine, (off + bytes - 1) / kLine * kLine + kLine, off, off + bytes, "at a store beside it");
+    announce_traced(off, bytes);
     event = {.kind = Event::Kind::kStore, .off = off, .bytes = bytes};
     event.first_word = static_cast<u32>(trace_.words.size());
     for (u64 word = off / 8; word <= (off + bytes - 1) / 8; ++word) {
@@ -167,6 +211,7 @@ bool SimMemory::flushing(const void* at, std::size_t bytes, Order why) {
     std::lock_guard lock(mutex_);
     const u64 off = off_of(at, bytes);
     compare(off / kLine * kLine, (off + bytes - 1) / kLine * kLine + kLine, 0, 0, order_name(why));
+    report_traced(order_name(why));
     event = add({.kind = Event::Kind::kFlush, .why = why, .off = off, .bytes = bytes});
     model_.flush(event.thread, off, bytes, why);
   }
@@ -179,6 +224,7 @@ bool SimMemory::fencing(Order why) {
   {
     std::lock_guard lock(mutex_);
     compare_all(order_name(why));
+    report_traced(order_name(why));
     event = add({.kind = Event::Kind::kFence, .why = why});
     model_.fence(event.thread);
   }
@@ -196,3 +242,12 @@ void SimMemory::point(const char* name) {
 }
 
 }  // namespace pmfs::test
+
+// Called by code compiled with -fsanitize-coverage=trace-stores.
+extern "C" {
+void __sanitizer_cov_store1(const void* at) { pmfs::test::SimMemory::saw_store(at, 1); }
+void __sanitizer_cov_store2(const void* at) { pmfs::test::SimMemory::saw_store(at, 2); }
+void __sanitizer_cov_store4(const void* at) { pmfs::test::SimMemory::saw_store(at, 4); }
+void __sanitizer_cov_store8(const void* at) { pmfs::test::SimMemory::saw_store(at, 8); }
+void __sanitizer_cov_store16(const void* at) { pmfs::test::SimMemory::saw_store(at, 16); }
+}

@@ -3,6 +3,9 @@
 // What it owns: the memory, its persistency model, the trace of events, and the rules that a test has switched off.
 //   S1  A change of the memory that was not announced by the time of the next event is reported by problem(): at a
 //       store or flush the lines it touches are compared, at fences, marks and check_now() the whole memory.
+//       In a build with PMFS_TRACE_STORES (clang's -fsanitize-coverage=trace-stores) the compiler itself also tells of
+//       every plain or atomic store of the library, so that a store of the value that was there already must be
+//       announced too.
 //   S2  A trace is the model at its start and the events since: whatever a power cut, or a killed process, could have
 //       left at any moment follows from it afterwards, with the program no longer running.
 // Thread rules: the hook's functions from any thread; everything else from one thread at a time, with no other running.
@@ -134,6 +137,11 @@ class SimMemory : public SimHook {
   /// The first thing that was wrong with the program's stores; empty if nothing was.
   const std::string& problem() const { return problem_; }
 
+  /// Stores that the compiler told of, in all traces so far; 0 unless built with PMFS_TRACE_STORES.
+  static u64 traced_stores();
+  /// The compiler's word that something was stored.
+  static void saw_store(const void* at, u32 bytes);
+
   // --- SimHook ------------------------------------------------------------------------------------------------------
   void stored(const void* at, std::size_t bytes) override;
   bool flushing(const void* at, std::size_t bytes, Order why) override;
@@ -145,6 +153,8 @@ class SimMemory : public SimHook {
   u64 off_of(const void* at, u64 bytes) const;
   void compare(u64 begin, u64 end, u64 announced_begin, u64 announced_end, const char* when);
   void compare_all(const char* when);
+  void announce_traced(u64 off, u64 bytes);
+  void report_traced(const char* when);
   Event& add(Event event);
   void happened(const Event& event);
 
