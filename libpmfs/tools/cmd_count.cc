@@ -51,6 +51,8 @@ class CountingMeter final : public Meter {
                        static_cast<i64>(spent.pmemobj_flushes + spent.pmemobj_fences)});
   }
 
+  void discard() override { costs_->pop_back(); }
+
  private:
   std::vector<Row>& rows_;
   std::vector<Cost>* costs_ = nullptr;

@@ -59,14 +59,21 @@ void run_case(Bench& bench, const Case& item, std::size_t row, unsigned runs, un
   bench.off = 0;
   bench.number = 0;
   call(item.setup, bench);
-  for (; bench.number < warm_up + runs; ++bench.number) {
+  constexpr unsigned kPatience = 1000;  // runs made for one that is kept
+  for (unsigned kept = 0; kept < warm_up + runs; ++bench.number) {
+    if (bench.number / kPatience > kept) fail({Errc::kInvalid, "what this case is about does not happen"});
     bench.name = fmt::format("{}-{:06}", item.op, bench.number);
     bench.name2 = fmt::format("{}+{:06}", item.op, bench.number);
     call(item.prepare, bench);
-    const bool measured = bench.number >= warm_up;
+    const bool measured = kept >= warm_up;
     if (measured) meter.begin(row, Part::kRun);
     item.run(bench);
     if (measured) meter.end();
+    if (!item.keep || item.keep(bench)) {
+      ++kept;
+    } else if (measured) {
+      meter.discard();
+    }
     if (item.baseline) {
       if (measured) meter.begin(row, Part::kBaseline);
       item.baseline(bench);

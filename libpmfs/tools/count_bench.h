@@ -26,7 +26,10 @@ struct Case {
   Step setup = {};    ///< once, before the first run
   Step prepare = {};  ///< before each run
   Step run;           ///< the measured call, and nothing else
-  Step tidy = {};     ///< after each run
+  /// After each run: whether it was what the case is about. A run that was not is not counted, and another one made.
+  /// Not together with a baseline.
+  std::function<bool(Bench&)> keep = {};
+  Step tidy = {};  ///< after each run
   Step baseline =
       {};  ///< measured too, after run; its cost is subtracted, so that what remains is what run had in addition
 };
@@ -45,6 +48,8 @@ class Meter {
   virtual ~Meter() = default;
   virtual void begin(std::size_t row, Part part) = 0;
   virtual void end() = 0;
+  /// Takes the call that ended last back.
+  virtual void discard() = 0;
 };
 
 /// What a case works on. Directories and names are fresh for every case; the buffers hold nothing of interest.

@@ -90,6 +90,22 @@ void add_create(std::vector<Case>& cases) {
                          must(b.file.close());
                          b.remove(b.dir, b.name);
                        }});
+  // In a directory with an index: a leaf is split, and the index gets one more. Which name does that, its hash decides.
+  cases.push_back({.op = "create",
+                   .variant = "leaf-split",
+                   .setup =
+                       [](Bench& b) {
+                         b.name = "before";
+                         for (unsigned i = 0; i < 300; ++i) b.make_file({b.dir, long_name(b, i)});
+                       },
+                   .prepare =
+                       [](Bench& b) {
+                         b.name = long_name(b, 0);
+                         b.off = directory_size(b, b.dir);
+                       },
+                   .run = create_here,
+                   .keep = [](Bench& b) { return directory_size(b, b.dir) > b.off; },
+                   .tidy = close});
   cases.push_back({.op = "create",
                    .variant = "longest-name",
                    .prepare = [](Bench& b) { b.name = long_name(b, 0); },

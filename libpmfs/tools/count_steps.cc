@@ -23,8 +23,9 @@ namespace {
 struct StepCount {
   u64 row = 0;
   u64 part = 0;
-  i64 sfences = 0;
+  i64 sfences = 0;  ///< kDiscard: the one sent before does not count
 };
+constexpr i64 kDiscard = -1;
 
 // --- The child's side
 // -----------------------------------------------------------------------------------------------------
@@ -69,11 +70,17 @@ class SteppingMeter final : public Meter {
 
   void end() override {
     wanted = 0;
-    count_.sfences = sfences_seen;
+    send(sfences_seen);
+  }
+
+  void discard() override { send(kDiscard); }
+
+ private:
+  void send(i64 sfences) {
+    count_.sfences = sfences;
     if (write_all(result_fd_, std::as_bytes(std::span(&count_, 1))) != 0) _exit(1);
   }
 
- private:
   const int result_fd_;
   StepCount count_;
 };
@@ -117,7 +124,12 @@ std::vector<SteppedRow> count_sfences(const std::vector<CaseGroup>& groups, unsi
   std::size_t got = 0;
   while (read_full(results.get(), std::as_writable_bytes(std::span(&count, 1)), got) == 0 && got == sizeof count) {
     if (rows.size() <= count.row) rows.resize(count.row + 1);
-    (count.part == 0 ? rows[count.row].run : rows[count.row].baseline).push_back(count.sfences);
+    std::vector<i64>& counts = count.part == 0 ? rows[count.row].run : rows[count.row].baseline;
+    if (count.sfences != kDiscard) {
+      counts.push_back(count.sfences);
+    } else if (!counts.empty()) {
+      counts.pop_back();
+    }
   }
 
   int status = 0;
