@@ -1,6 +1,7 @@
 // Random operations by several threads in turn, crashed everywhere; and the rules of the protocol, switched off one by
 // one in the whole file system: each time some sequence must show why the rule is there.
 #include <cstdio>
+#include <cstdlib>
 
 #include "test/crash/scenarios.h"
 #include "test/support/catch.h"
@@ -8,6 +9,18 @@
 
 namespace pmfs::test {
 namespace {
+
+struct Seeds {
+  u64 first, last;
+};
+
+// The seeds of a test, or the one that PMFS_SEED names: to see a failure again.
+Seeds seeds_from(u64 first, u64 count) {
+  const char* one = std::getenv("PMFS_SEED");
+  if (one == nullptr) return {first, first + count - 1};
+  const u64 seed = std::strtoull(one, nullptr, 10);
+  return {seed, seed};
+}
 
 // Five operations on a small tree, each by one of three threads.
 Scenario sequence(u64 seed, std::vector<std::string>& did) {
@@ -60,10 +73,11 @@ ScenarioOptions sequence_options() {
 }
 
 TEST_CASE("sequences: after a crash every operation is there or not, in order", "[crash][fs]") {
-  const u64 seeds = long_form() ? 2000 : 60;
+  const Seeds seeds = seeds_from(1, long_form() ? 2000 : 60);
   Report sum;
-  for (u64 seed = 1; seed <= seeds && sum.clean(); ++seed) sum += explore_sequence(seed, sequence_options());
-  sum.name = text(seeds, " sequences");
+  for (u64 seed = seeds.first; seed <= seeds.last && sum.clean(); ++seed)
+    sum += explore_sequence(seed, sequence_options());
+  sum.name = text(seeds.last - seeds.first + 1, " sequences");
   std::puts(describe(sum).c_str());
   INFO(describe_failures(sum));
   CHECK(sum.clean());
@@ -99,10 +113,10 @@ Report explore_after_kill(u64 seed) {
 
 TEST_CASE("sequences: a killed process and then a power cut lose nothing that the next process has shown",
           "[crash][fs]") {
-  const u64 seeds = long_form() ? 2000 : 80;
+  const Seeds seeds = seeds_from(1001, long_form() ? 2000 : 80);
   Report sum;
-  for (u64 seed = 1001; seed <= 1000 + seeds && sum.clean(); ++seed) sum += explore_after_kill(seed);
-  sum.name = text(seeds, " killed sequences");
+  for (u64 seed = seeds.first; seed <= seeds.last && sum.clean(); ++seed) sum += explore_after_kill(seed);
+  sum.name = text(seeds.last - seeds.first + 1, " killed sequences");
   std::puts(describe(sum).c_str());
   INFO(describe_failures(sum));
   CHECK(sum.clean());
