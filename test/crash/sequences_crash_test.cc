@@ -78,7 +78,7 @@ ScenarioOptions sequence_options() {
 }
 
 TEST_CASE("sequences: after a crash every operation is there or not, in order", "[crash][fs]") {
-  const Seeds seeds = seeds_from(1, long_form() ? 2000 : 60);
+  const Seeds seeds = seeds_from(1, long_form() ? 600 : 60);
   Report sum;
   for (u64 seed = seeds.first; seed <= seeds.last && sum.clean(); ++seed)
     sum += explore_sequence(seed, sequence_options());
@@ -118,7 +118,7 @@ Report explore_after_kill(u64 seed) {
 
 TEST_CASE("sequences: a killed process and then a power cut lose nothing that the next process has shown",
           "[crash][fs]") {
-  const Seeds seeds = seeds_from(1001, long_form() ? 2000 : 80);
+  const Seeds seeds = seeds_from(1001, long_form() ? 600 : 80);
   Report sum;
   for (u64 seed = seeds.first; seed <= seeds.last && sum.clean(); ++seed) sum += explore_after_kill(seed);
   sum.name = text(seeds.last - seeds.first + 1, " killed sequences");
