@@ -183,6 +183,8 @@ int serve_pool(const MountOptions& options, const Announcer& announcer) {
   open_options.dir_index = options.dir_index;
   open_options.relaxed = options.relaxed;
   open_options.atime = options.atime;
+  // A server that was killed a moment ago is gone from the mount table before its pool's lock is free.
+  open_options.busy_wait_ms = 1000;
   Result<Filesystem> opened = Filesystem::open(options.pool, open_options);
   if (!opened.ok()) {
     announcer.failure(reason_of(options.pool, opened.error()));

@@ -16,6 +16,7 @@ namespace pmfs {
   X(kFreshData, "a mapped block, or bytes below a raised size, could show what lay there before")                \
   X(kFreshTarget, "a symbolic link could have another target")                                                   \
   X(kFreshSlots, "slots of a grown inode file could look live")                                                  \
+  X(kFreshRegion, "a region's length could be there and its place not")                                          \
   X(kRecord, "recovery could not put the old words back")                                                        \
   X(kOwnHeader, "records of this sequence would not be found: the last bump may not be durable")                 \
   X(kLastHeader, "recovery could undo the last change of an inode under this one (R2)")                          \

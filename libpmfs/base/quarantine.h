@@ -4,7 +4,10 @@
 // could undo the freeing change, and its owner would come back with somebody else's contents (R4).
 //   Q1  What is handed to release was freed by a retired commit.
 //   Q2  What open handles and pins hold is not here yet: it is added when the last of them goes.
-//   Q3  drain() costs one fence and is called with no lock held.
+//   Q3  Blocks under a lease (a pointer into the pool that a user holds) stay here until it is given back, however long
+//       ago they were freed, and count as used meanwhile. A lease is taken while the blocks are in a file, under its
+//       inode's lock: so it is here before they are.
+//   Q4  drain() costs one fence and is called with no lock held.
 // No grace period is waited for: in this version every reader of a block holds its inode's lock, so the freeing commit
 // itself waited for it. (When readers without locks come, the wait belongs in collect().)
 // Thread rules: all functions from any thread.
@@ -35,6 +38,12 @@ class Quarantine {
       : lanes_(lanes), persist_(persist), release_(std::move(release)) {}
 
   void add(Freed freed);
+  /// A lease begins: `run` is kept from reuse until it is unpinned. Counted: leases may overlap.
+  void pin(BlockRun run);
+  /// A lease ends. REQUIRES: the same run was pinned. What was freed under it comes free now, if nothing else holds it.
+  void unpin(BlockRun run);
+  /// Blocks that were freed and are kept by leases alone.
+  u64 pinned_blocks() const { return pinned_.load(std::memory_order_relaxed); }
   /// Releases what is retired already. No flush, no fence.
   void collect();
   /// Makes everything here retired, at the cost of one fence, and releases it. Costs nothing if nothing waits.
@@ -49,12 +58,17 @@ class Quarantine {
   u64 size() const { return size_.load(std::memory_order_relaxed); }
 
  private:
+  bool is_pinned(const BlockRun& run) const;
+
   Lanes& lanes_;
   Persist& persist_;
   std::function<void(const Freed&)> release_;
   std::mutex mutex_;
   std::deque<Freed> waiting_;
+  std::vector<BlockRun> pins_;  // of leases, in no order
+  std::vector<BlockRun> kept_;  // freed and retired, but under a lease
   std::atomic<u64> blocks_{0};
+  std::atomic<u64> pinned_{0};
   std::atomic<u64> slots_{0};
   std::atomic<u64> size_{0};
   std::atomic<u64> released_{0};

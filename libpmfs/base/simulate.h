@@ -37,8 +37,15 @@ void sim_add(SimHook* hook, const void* base, u64 size_bytes);
 void sim_remove(SimHook* hook);
 /// The hook for `base`, or null.
 SimHook* sim_find(const void* base);
+/// Lets this thread's requests for blocks fail, all but the next `allowed`, until it is called again. ~0: none fails.
+void sim_allow_allocations(u64 allowed);
+/// Whether the request that is being made must fail.
+bool sim_allocation_fails();
+/// How many requests have failed since sim_allow_allocations().
+u64 sim_failed_allocations();
 #else
 inline SimHook* sim_find(const void*) { return nullptr; }
+inline bool sim_allocation_fails() { return false; }
 #endif
 
 }  // namespace pmfs

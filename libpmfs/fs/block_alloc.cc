@@ -76,8 +76,24 @@ void BlockAlloc::set_bits(Group& group, u32 from, u32 count, bool used) {
   }
 }
 
-// Takes a run out of one group, which the caller has locked. `whole`: only if all of `want` is there in one piece.
-BlockRun BlockAlloc::take(Group& group, u64 want, u64 goal, bool whole) {
+// How long the free run is that [from, end), now free, is a part of.
+u32 BlockAlloc::free_run_at(const Group& group, u32 from, u32 end) {
+  u32 first = from;
+  while (first > 0) {
+    const u64 below =
+        first % 64 == 0 ? group.used[first / 64 - 1] : group.used[first / 64] & ((u64{1} << first % 64) - 1);
+    const u32 word_first = (first - 1) / 64 * 64;
+    if (below != 0) {
+      first = word_first + static_cast<u32>(std::bit_width(below));
+      break;
+    }
+    first = word_first;
+  }
+  return next_used(group, end, group.count) - first;
+}
+
+// Takes a run out of one group, which the caller has locked.
+BlockRun BlockAlloc::take(Group& group, u64 want, u64 goal, Fit fit) {
   if (group.free == 0) return {};
   const auto most = static_cast<u32>(std::min<u64>(want, group.count));
   u32 best = 0;
@@ -89,7 +105,8 @@ BlockRun BlockAlloc::take(Group& group, u64 want, u64 goal, bool whole) {
       best_len = next_used(group, at, std::min(group.count, at + most)) - at;
     }
   }
-  if (best_len == 0 && (!whole || group.longest >= most)) {
+  const bool at_goal = best_len != 0;
+  if (!at_goal && (fit != Fit::kWhole || group.longest >= most)) {
     u32 longest = 0;
     u32 at = next_free(group, group.low_word * 64);
     group.low_word = at / 64;
@@ -106,46 +123,105 @@ BlockRun BlockAlloc::take(Group& group, u64 want, u64 goal, bool whole) {
       if (len > best_len) {
         best = start;
         best_len = len;
+        if (fit == Fit::kFirst) break;
       }
       at = next_free(group, end);
     }
     if (at >= group.count) group.longest = longest;  // the whole group was seen
   }
-  if (best_len == 0 || (whole && best_len < most && goal == 0)) return {};
+  if (best_len == 0 || (fit == Fit::kWhole && best_len < most && !at_goal)) return {};
   set_bits(group, best, best_len, true);
   group.free -= best_len;
   return {group.first + best, best_len};
 }
 
-Result<BlockRun> BlockAlloc::allocate(u64 want, u64 goal, Purpose purpose) {
-  PMFS_ASSERT(want > 0);
-  const u64 keep = purpose == Purpose::kOrdinary ? reserve_ : 0;
-  u64 free = free_.load(std::memory_order_relaxed);
-  u64 budget;
-  do {
-    if (free <= keep) return Error{Errc::kNoSpace, "no free block", 0};
-    budget = std::min(want, free - keep);
-  } while (!free_.compare_exchange_weak(free, free - budget, std::memory_order_relaxed));
-
-  const Group* wished = goal != 0 ? group_of(goal) : nullptr;
-  std::size_t start = thread_index() % groups_.size();
-  for (std::size_t i = 0; wished != nullptr && i < groups_.size(); ++i)
-    if (groups_[i].get() == wished) start = i;
-  for (const bool whole : {true, false}) {
+// A run from any group, first of all from that of the goal. Empty: there is none.
+BlockRun BlockAlloc::search(u64 want, u64 goal, std::initializer_list<Fit> fits) {
+  const auto start = static_cast<std::size_t>(
+      goal != 0 && group_of(goal) != nullptr
+          ? std::upper_bound(groups_.begin(), groups_.end(), goal, [](u64 b, const auto& g) { return b < g->first; }) -
+                groups_.begin() - 1
+          : static_cast<std::ptrdiff_t>(thread_index() % groups_.size()));
+  for (const Fit fit : fits) {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       Group& group = *groups_[(start + i) % groups_.size()];
       std::lock_guard lock(group.mutex);
-      const BlockRun run = take(group, budget, &group == wished ? goal : 0, whole);
-      if (run.count == 0) continue;
-      free_.fetch_add(budget - run.count, std::memory_order_relaxed);
-      return run;
+      if (const BlockRun run = take(group, want, i == 0 ? goal : 0, fit); run.count != 0) return run;
     }
   }
-  free_.fetch_add(budget, std::memory_order_relaxed);
-  return Error{Errc::kNoSpace, "no free block", 0};
+  return {};
 }
 
-void BlockAlloc::release(BlockRun run) {
+// Takes up to `want` from the count of free blocks, of which `keep` stay. @return how many; 0: there are none to be
+// had.
+u64 BlockAlloc::withdraw(u64 want, u64 keep) {
+  u64 free = free_.load(std::memory_order_relaxed);
+  u64 budget;
+  do {
+    if (free <= keep) return 0;
+    budget = std::min(want, free - keep);
+  } while (!free_.compare_exchange_weak(free, free - budget, std::memory_order_relaxed));
+  return budget;
+}
+
+// Serves a request for one block anywhere, or for blocks where this thread's cache goes on. Empty: it cannot.
+BlockRun BlockAlloc::from_cache(u64 want, u64 goal) {
+  if (goal == 0 && want != 1) return {};
+  Cache& cache = caches_[thread_index() % kCaches];
+  std::lock_guard lock(cache.mutex);
+  u64 count = cache.count.load(std::memory_order_relaxed);
+  if (goal != 0 && (count == 0 || cache.first != goal)) return {};
+  if (count == 0) {
+    if (free_.load(std::memory_order_relaxed) < reserve_ + kPlenty) return {};
+    const u64 budget = withdraw(kCacheBlocks, reserve_);
+    if (budget == 0) return {};
+    // The first run, however short: single blocks are what holes are good for.
+    const BlockRun run = search(budget, 0, {Fit::kFirst});
+    free_.fetch_add(budget - run.count, std::memory_order_relaxed);
+    if (run.count == 0) return {};
+    cache.first = run.first;
+    count = run.count;
+  }
+  const BlockRun run{cache.first, std::min(want, count)};
+  cache.first += run.count;
+  cache.count.store(count - run.count, std::memory_order_relaxed);
+  return run;
+}
+
+u64 BlockAlloc::cached_blocks() const {
+  u64 sum = 0;
+  for (const Cache& cache : caches_) sum += cache.count.load(std::memory_order_relaxed);
+  return sum;
+}
+
+void BlockAlloc::empty_caches() {
+  for (Cache& cache : caches_) {
+    std::lock_guard lock(cache.mutex);
+    const BlockRun run{cache.first, cache.count.load(std::memory_order_relaxed)};
+    // Into the groups before it leaves the cache: space is never seen as less than it is.
+    if (run.count != 0) put_back(run);
+    cache.count.store(0, std::memory_order_relaxed);
+  }
+}
+
+Result<BlockRun> BlockAlloc::allocate(u64 want, u64 goal, Purpose purpose) {
+  PMFS_ASSERT(want > 0);
+  if (const BlockRun run = from_cache(want, goal); run.count != 0) return run;
+  const u64 keep = purpose == Purpose::kOrdinary ? reserve_ : 0;
+  if (free_.load(std::memory_order_relaxed) < keep + want && cached_blocks() != 0) empty_caches();
+  for (;;) {
+    const u64 budget = withdraw(want, keep);
+    const BlockRun run = budget == 0 ? BlockRun{} : search(budget, goal, {Fit::kWhole, Fit::kLongest});
+    free_.fetch_add(budget - run.count, std::memory_order_relaxed);
+    if (run.count != 0) return run;
+    if (cached_blocks() == 0) return Error{Errc::kNoSpace, "no free block", 0};
+    empty_caches();  // a cache was filled meanwhile; in want of space none is, so this ends
+  }
+}
+
+void BlockAlloc::release(BlockRun run) { put_back(run); }
+
+void BlockAlloc::put_back(BlockRun run) {
   while (run.count > 0) {
     Group* group = group_of(run.first);
     if (group == nullptr) {
@@ -163,7 +239,7 @@ void BlockAlloc::release(BlockRun run) {
       set_bits(*group, from, n, false);
       group->free += n;
       group->low_word = std::min(group->low_word, from / 64);
-      group->longest = ~u32{0};
+      if (group->longest < group->count) group->longest = std::max(group->longest, free_run_at(*group, from, from + n));
     }
     free_.fetch_add(n, std::memory_order_relaxed);
     run.first += n;
@@ -172,14 +248,26 @@ void BlockAlloc::release(BlockRun run) {
 }
 
 bool BlockAlloc::mark_used(BlockRun run) {
+  const u64 first = run.first;
+  const auto undo = [&] {
+    if (run.first != first) put_back({first, run.first - first});
+    return false;
+  };
   while (run.count > 0) {
     Group* group = group_of(run.first);
-    if (group == nullptr) return false;
+    if (group == nullptr) return undo();
     const auto from = static_cast<u32>(run.first - group->first);
     const auto n = static_cast<u32>(std::min<u64>(run.count, group->count - from));
-    if (next_used(*group, from, from + n) < from + n) return false;
-    set_bits(*group, from, n, true);
-    group->free -= n;
+    bool taken;
+    {
+      std::lock_guard lock(group->mutex);
+      taken = next_used(*group, from, from + n) < from + n;
+      if (!taken) {
+        set_bits(*group, from, n, true);
+        group->free -= n;
+      }
+    }
+    if (taken) return undo();
     free_.fetch_sub(n, std::memory_order_relaxed);
     run.first += n;
     run.count -= n;
@@ -195,7 +283,8 @@ bool BlockAlloc::is_used(u64 block) const {
   return (group->used[at / 64] >> at % 64 & 1) != 0;
 }
 
-std::vector<u64> BlockAlloc::save() const {
+std::vector<u64> BlockAlloc::save() {
+  empty_caches();
   std::vector<u64> words;
   for (const auto& group : groups_) words.insert(words.end(), group->used.begin(), group->used.end());
   return words;
@@ -221,15 +310,23 @@ bool BlockAlloc::load(const std::vector<u64>& words) {
   return true;
 }
 
-BlockRun BlockAlloc::find_free(u64 count) const {
+void BlockAlloc::each_free_run(const std::function<void(BlockRun)>& visit) {
+  empty_caches();
   for (const auto& group : groups_) {
     for (u32 at = next_free(*group, 0); at < group->count;) {
       const u32 end = next_used(*group, at, group->count);
-      if (end - at >= count) return {group->first + at, count};
+      visit({group->first + at, end - at});
       at = next_free(*group, end);
     }
   }
-  return {};
+}
+
+BlockRun BlockAlloc::find_free(u64 count) {
+  BlockRun found;
+  each_free_run([&](BlockRun run) {
+    if (found.count == 0 && run.count >= count) found = {run.first, count};
+  });
+  return found;
 }
 
 }  // namespace pmfs

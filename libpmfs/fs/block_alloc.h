@@ -3,11 +3,20 @@
 //
 //   A1  A block is used, or free, or in the quarantine (then it counts as used here).
 //   A2  Ordinary requests leave the reserve alone; operations that free space may use it.
-// Structure: groups of up to 32,768 blocks with a bitmap and a lock each; no lock covers two groups.
-// Thread rules: all functions from any thread, but mark_used(), load() and save() only while nobody else is here.
+//   A3  A block in a cache has its bit set and counts as free. Caches are filled only while there is plenty, and
+//   emptied
+//       as soon as a request would have to go without.
+// Structure: groups of up to 32,768 blocks with a bitmap and a lock each; no lock covers two groups. Before them
+// caches, one for every thread if there are not too many: a short run of blocks, from which requests for single blocks
+// are served, and requests that want to go on where the run begins (a file that is written in pieces stays in one row).
+// Threads start their searches in different groups.
+// Thread rules: all functions from any thread, but load(), save(), find_free() and each_free_run() only while nobody
+// else is here. LOCK order: a cache, then a group.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -24,7 +33,8 @@ class BlockAlloc final : public BlockSource {
   Result<BlockRun> allocate(u64 want, u64 goal, Purpose purpose) override;
   void release(BlockRun run) override;
 
-  /// Marks a run used while the state is rebuilt. @return false: a part is outside every region, or used already.
+  /// Marks a run used while the state is rebuilt, by any number of threads. @return false: a part is outside every
+  /// region, or used already; then nothing was marked.
   bool mark_used(BlockRun run);
   bool is_used(u64 block) const;
 
@@ -32,15 +42,17 @@ class BlockAlloc final : public BlockSource {
   bool damaged() const { return damaged_.load(std::memory_order_relaxed); }
 
   u64 total() const { return total_; }
-  u64 free_blocks() const { return free_.load(std::memory_order_relaxed); }
+  u64 free_blocks() const { return free_.load(std::memory_order_relaxed) + cached_blocks(); }
   u64 reserve() const { return reserve_; }
 
   /// The bitmaps of all groups, one behind another, in region order; bit set: used.
-  std::vector<u64> save() const;
+  std::vector<u64> save();
   /// Takes saved bitmaps. @return false: they are not of this shape; nothing changed.
   bool load(const std::vector<u64>& words);
   /// The first run of `count` free blocks, or an empty run. Takes nothing.
-  BlockRun find_free(u64 count) const;
+  BlockRun find_free(u64 count);
+  /// Calls `visit` for each run of free blocks, ascending. Runs do not go on from one group to the next.
+  void each_free_run(const std::function<void(BlockRun)>& visit);
 
  private:
   struct Group {
@@ -54,16 +66,37 @@ class BlockAlloc final : public BlockSource {
   };
   static constexpr u32 kGroupBlocks = 32768;
 
+  /// Blocks that one thread will take next. Guarded by `mutex`; the count may be read without.
+  struct alignas(64) Cache {
+    std::mutex mutex;
+    u64 first = 0;
+    std::atomic<u64> count{0};
+  };
+  static constexpr u32 kCaches = 16;
+  static constexpr u64 kCacheBlocks = 32;
+  static constexpr u64 kPlenty = 4 * kCaches * kCacheBlocks;  // free blocks beyond the reserve for caches to be filled
+
+  /// How a group is searched: a run at the goal or of full length; the longest run; or the first there is.
+  enum class Fit : u8 { kWhole, kLongest, kFirst };
+
   Group* group_of(u64 block) const;
-  BlockRun take(Group& group, u64 want, u64 goal, bool whole);
+  BlockRun take(Group& group, u64 want, u64 goal, Fit fit);
+  BlockRun search(u64 want, u64 goal, std::initializer_list<Fit> fits);
+  u64 withdraw(u64 want, u64 keep);
+  BlockRun from_cache(u64 want, u64 goal);
+  u64 cached_blocks() const;
+  void empty_caches();
+  void put_back(BlockRun run);
   static u32 next_free(const Group& group, u32 from);
   static u32 next_used(const Group& group, u32 from, u32 limit);
+  static u32 free_run_at(const Group& group, u32 from, u32 end);
   static void set_bits(Group& group, u32 from, u32 count, bool used);
 
   std::vector<std::unique_ptr<Group>> groups_;
+  std::array<Cache, kCaches> caches_;
   u64 total_ = 0;
   u64 reserve_ = 0;
-  std::atomic<u64> free_{0};
+  std::atomic<u64> free_{0};  // without those in caches
   std::atomic<bool> damaged_{false};
 };
 

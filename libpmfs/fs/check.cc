@@ -61,6 +61,7 @@ void Checker::add(std::string code, std::string text, u64 media_off, InodeNo ino
 }
 
 void Checker::own(BlockRun run, InodeNo ino, const char* what) {
+  if (seen_.mark_used(run)) return;
   for (u64 i = 0; i < run.count; ++i) {
     if (seen_.mark_used({run.first + i, 1})) continue;
     const u64 off = to_u64(block_off(run.first + i));
@@ -320,6 +321,7 @@ void Checker::check_space() {
     if (type_of(ref.media()) == FileType::kDirectory)
       leaked -= std::min<u64>(leaked, index_blocks(volume_, ref).size());
   }
+  leaked -= std::min(leaked, volume_.quarantine.pinned_blocks());  // kept by leases
   const u64 waiting = volume_.quarantine.blocks();
   if (missing != 0)
     add("space-used-but-free", std::to_string(missing) + " blocks are in use and counted as free", 0, kNoInode);

@@ -53,12 +53,14 @@ Result<void> zero_tail(Volume& volume, const InodeRef& ref, u64 old_size, u64 to
 // A write in the making: the pieces of the file it touches, mapped already or by blocks taken for it.
 struct WritePlan {
   struct Piece {
-    Extent extent;
-    bool fresh;
+    Extent extent;  // never unwritten: as it is when the write is done
+    bool fresh;     // the map does not say so yet
+    bool reserved;  // its blocks were there, unwritten
   };
   std::vector<Piece> pieces;
   bool any_fresh = false;
-  u64 end = 0;  // first byte behind what can be written; less than asked when space runs out
+  bool any_taken = false;  // blocks for data were allocated
+  u64 end = 0;             // first byte behind what can be written; less than asked when space runs out
 };
 
 // Whether a write that lacks blocks should fail rather than be cut short: it is then run again with what waits in the
@@ -78,8 +80,10 @@ Result<WritePlan> plan_write(Volume& volume, const InodeRef& ref, u64 off, u64 e
   for (u64 at = off / kBlockBytes; at < last;) {
     PMFS_ASSIGN(Extent e, volume.maps.find(root, at));
     e.count = std::min(e.count, last - at);
-    const bool fresh = e.hole() || e.unwritten;
-    if (fresh) {
+    const bool reserved = e.unwritten;
+    const bool fresh = e.hole() || reserved;
+    e.unwritten = false;
+    if (e.hole()) {
       const auto run = hold.take(std::min(e.count, kMaxExtentBlocks), goal);
       if (!run.ok()) {
         plan.end = at * kBlockBytes;
@@ -87,8 +91,9 @@ Result<WritePlan> plan_write(Volume& volume, const InodeRef& ref, u64 off, u64 e
         break;
       }
       e = {at, run->count, run->first, false};
+      plan.any_taken = true;
     }
-    plan.pieces.push_back({e, fresh});
+    plan.pieces.push_back({e, fresh, reserved});
     plan.any_fresh |= fresh;
     goal = e.block + e.count;
     at = e.end();
@@ -99,7 +104,7 @@ Result<WritePlan> plan_write(Volume& volume, const InodeRef& ref, u64 off, u64 e
 // Stores the data of a planned write, and zeroes what its fresh blocks have besides.
 void store_data(Volume& volume, const WritePlan& plan, u64 off, const std::byte* data, u64 size_after, Order why) {
   Persist& persist = volume.persist;
-  for (const auto& [e, fresh] : plan.pieces) {
+  for (const auto& [e, fresh, reserved] : plan.pieces) {
     const u64 start = e.logical * kBlockBytes;
     const u64 stop = e.end() * kBlockBytes;
     const u64 from = std::max(off, start);
@@ -160,9 +165,16 @@ Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, s
   Freed freed;
   u64 root = inode.map_root.get();
   u64 blocks = inode.blocks.get();
-  for (const auto& [e, fresh] : plan.pieces) {
+  // Blocks that were reserved for this data must do: their map may be changed on a full pool, too.
+  BlockHold nodes(volume.blocks, plan.any_taken ? Purpose::kOrdinary : Purpose::kFreeing);
+  for (const auto& [e, fresh, reserved] : plan.pieces) {
     if (!fresh) continue;
-    PMFS_ASSIGN(MapChange change, volume.maps.replace(root, e.logical, e.end(), {e}, hold));
+    PMFS_ASSIGN(MapChange change, volume.maps.replace(root, e.logical, e.end(), {e}, nodes));
+    if (reserved) {  // these blocks only change their state
+      const u64 first = e.block;
+      std::erase_if(change.freed, [first](const BlockRun& run) { return run.first == first; });
+      change.added_blocks -= e.count;
+    }
     root = change.root;
     blocks = blocks + change.added_blocks - change.freed_blocks();
     freed.blocks.insert(freed.blocks.end(), change.freed.begin(), change.freed.end());
@@ -185,6 +197,7 @@ Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, s
   PMFS_ASSIGN(const ChangeMark mark, commit.run());
   ref->times_lazy = false;
   hold.keep();
+  nodes.keep();
   freed.by = mark;
   volume.quarantine.add(std::move(freed));
   return static_cast<std::size_t>(plan.end - off);
@@ -228,6 +241,55 @@ Result<std::size_t> write_file(Volume& volume, const InodeRef& ref, u64 off, std
       return written;
     in = in.first(in.size() / 2);
   }
+}
+
+Result<void> reserve_blocks(Volume& volume, const InodeRef& ref, u64 first, u64 count) {
+  std::unique_lock lock(ref->lock);
+  PMFS_TRY(check_regular(volume, ref));
+  media::Inode& inode = ref.media();
+  if (count == 0 || first >= kMapEnd || count > kMapEnd - first)
+    return Error{Errc::kInvalid, "no blocks, or more than a map holds", 0};
+  // ORDER reserve: new map nodes ride in fence 1. Live words: map root, blocks, size, times. What lies in the blocks
+  // means nothing: unwritten blocks read as zero.
+  Commit commit = volume.begin_commit();
+  BlockHold hold(volume.blocks);
+  touch_inode(volume, commit, ref);
+  Freed freed;
+  u64 root = inode.map_root.get();
+  u64 blocks = inode.blocks.get();
+  u64 goal = 0;
+  for (u64 at = first; at < first + count;) {
+    PMFS_ASSIGN(const Extent there, volume.maps.find(root, at));
+    u64 end = std::min(there.end(), first + count);
+    if (there.hole()) {
+      std::vector<Extent> put;
+      for (u64 from = at; from < end; from = put.back().end()) {
+        PMFS_ASSIGN(const BlockRun run, hold.take(std::min(end - from, kMaxExtentBlocks), goal));
+        put.push_back({from, run.count, run.first, true});
+        goal = run.end();
+      }
+      PMFS_ASSIGN(MapChange change, volume.maps.replace(root, at, end, put, hold));
+      root = change.root;
+      blocks = blocks + change.added_blocks - change.freed_blocks();
+      freed.blocks.insert(freed.blocks.end(), change.freed.begin(), change.freed.end());
+    }
+    at = end;
+  }
+  const auto now = static_cast<u64>(now_ns());
+  const u64 size = inode.size_bytes.get();
+  const u64 end_bytes = (first + count) * kBlockBytes;
+  if (end_bytes > size) PMFS_TRY(zero_tail(volume, ref, size, end_bytes));
+  commit.set(inode.map_root, root);
+  commit.set(inode.blocks, blocks);
+  commit.set(inode.size_bytes, std::max(size, std::min(end_bytes, kMaxFileBytes)));
+  commit.set(inode.mtime_ns, now);
+  commit.set(inode.ctime_ns, now);
+  PMFS_ASSIGN(const ChangeMark mark, commit.run());
+  ref->times_lazy = false;
+  hold.keep();
+  freed.by = mark;
+  volume.quarantine.add(std::move(freed));
+  return {};
 }
 
 Result<void> plan_size(Volume& volume, const InodeRef& ref, u64 size_bytes, Commit& commit, BlockHold& hold,

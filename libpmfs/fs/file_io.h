@@ -27,6 +27,12 @@ Result<std::size_t> read_file(Volume& volume, const InodeRef& ref, u64 off, std:
 Result<std::size_t> write_file(Volume& volume, const InodeRef& ref, u64 off, std::span<const std::byte> in, bool append,
                                const Credentials& who);
 
+/// Maps unwritten blocks wherever [first, first + count) has none, and raises the size if they end behind it. They read
+/// as zero; a write into them needs no more blocks for data. Not offered to users yet: what fallocate will be made of.
+/// @param first, count  logical blocks.
+/// @error kNoSpace: nothing has changed. kInvalid, kIsDirectory, kStale, kCorrupt, kIo. Durability: on return.
+Result<void> reserve_blocks(Volume& volume, const InodeRef& ref, u64 first, u64 count);
+
 /// Adds a change of size to a commit. REQUIRES: the exclusive lock; a regular file; size <= kMaxFileBytes.
 /// @param freed  gets the blocks cut off.
 /// @error kNoSpace, kCorrupt.

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "fs/attributes.h"
 #include "fs/directory.h"
@@ -120,6 +122,22 @@ unsigned access_wanted(int flags) {
 // --- Opening and closing
 // ---------------------------------------------------------------------------------------------------
 
+namespace {
+
+// Opens a pool, and tries again for as long as the caller wants while somebody else has it. Nothing is held meanwhile.
+Result<Pool> open_when_free(const std::string& path, const OpenOptions& options) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kPause{20};
+  const auto until = std::chrono::steady_clock::now() + milliseconds{options.busy_wait_ms};
+  for (;;) {
+    auto pool = Pool::open(path, options.read_only);
+    if (pool.ok() || pool.error().code != Errc::kPoolBusy || std::chrono::steady_clock::now() >= until) return pool;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace
+
 Filesystem::Filesystem(std::shared_ptr<FilesystemImpl> impl) : impl_(std::move(impl)) {}
 Filesystem::Filesystem(Filesystem&&) noexcept = default;
 Filesystem& Filesystem::operator=(Filesystem&&) noexcept = default;
@@ -131,6 +149,8 @@ Result<void> Filesystem::format(const std::string& path, const FormatOptions& op
     PMFS_ASSIGN(Pool pool, Pool::create(path, options.size_bytes, options.force, options.mode));
     FormatParameters parameters;
     parameters.label = options.label;
+    parameters.root_uid = options.root_uid;
+    parameters.root_gid = options.root_gid;
     parameters.regions.assign(pool.regions().begin(), pool.regions().end());
     parameters.locator_off = pool.locator_off();
     if (auto made = format_memory(pool.memory(), parameters); !made.ok()) {
@@ -145,7 +165,7 @@ Result<void> Filesystem::format(const std::string& path, const FormatOptions& op
 
 Result<Filesystem> Filesystem::open(const std::string& path, const OpenOptions& options) {
   return guarded([&]() -> Result<Filesystem> {
-    PMFS_ASSIGN(Pool pool, Pool::open(path, options.read_only));
+    PMFS_ASSIGN(Pool pool, open_when_free(path, options));
     Memory memory = pool.memory();
     if (options.relaxed && memory.durability == Durability::kFileBacked) memory.durability = Durability::kRelaxed;
     auto volume = open_volume(memory, pool.locator_off(), options);
@@ -156,6 +176,8 @@ Result<Filesystem> Filesystem::open(const std::string& path, const OpenOptions& 
     return Filesystem(std::make_shared<FilesystemImpl>(std::move(pool), std::move(*volume), path));
   });
 }
+
+Volume& volume_of(Filesystem& fs) { return fs.impl_->volume(); }
 
 Result<Filesystem> open_memory(Memory memory, PoolOff locator_off, const OpenOptions& options) {
   return guarded([&]() -> Result<Filesystem> {

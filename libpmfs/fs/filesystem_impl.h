@@ -34,6 +34,9 @@ class FilesystemImpl {
   u64 generation_;
 };
 
+/// What an open file system is made of, for tests. REQUIRES: it is open.
+Volume& volume_of(Filesystem& fs);
+
 /// Opens a file system on memory that is not a pool: tests, and crash states.
 Result<Filesystem> open_memory(Memory memory, PoolOff locator_off, const OpenOptions& options = {});
 

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "fs/error_detail.h"
+#include "fs/fd.h"
 
 namespace pmfs {
 namespace {
@@ -49,30 +50,6 @@ struct LaneLog {
 };
 constexpr std::size_t kLaneLogHeaderBytes = 64;
 constexpr LaneLog kLaneLogs[] = {{0, 192}, {256, 640}, {960, 2048}};
-
-/// An open descriptor that closes itself.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
-int open_quietly(const std::string& path, int flags) {
-  int fd;
-  do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
-}
 
 /// Reads up to `bytes` from byte `off` of a file. Returns the count, or -1 with errno.
 ssize_t read_at(int fd, u64 off, char* to, std::size_t bytes) {
@@ -113,12 +90,6 @@ u64 device_align_bytes(dev_t device) {
   const u64 align =
       sys_number(device, "device/align") != 0 ? sys_number(device, "device/align") : sys_number(device, "align");
   return align != 0 ? align : u64{2} << 20;
-}
-
-std::string parent_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 /// Fills in what stat() knows. Leaves `exists` false when nothing is there.
@@ -273,19 +244,6 @@ bool can_map_synchronously(int fd, u64 size_bytes) {
   if (at == MAP_FAILED) return false;
   ::munmap(at, kBlockBytes);
   return true;
-}
-
-/// Takes the lock that an open pool would hold, exclusively; it is given back with the descriptor.
-Result<void> lock_or_busy(int fd, const std::string& path) {
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == EWOULDBLOCK) {
-      set_error_detail(path, "is open elsewhere");
-      return Error{Errc::kPoolBusy, "open elsewhere"};
-    }
-    return system_error(path, "cannot lock it", errno);
-  }
-  return {};
 }
 
 u64 word_at(const char* header, std::size_t at) {
@@ -502,6 +460,18 @@ Durability durability_of_new(const PoolPart& part) {
   if (is_volatile_file_system(fd.get(), known)) return Durability::kVolatile;
   const bool persistent = ::ftruncate(fd.get(), kBlockBytes) == 0 && can_map_synchronously(fd.get(), kBlockBytes);
   return persistent ? Durability::kPersistent : Durability::kFileBacked;
+}
+
+Result<void> lock_or_busy(int fd, const std::string& path) {
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK) {
+      set_error_detail(path, "is open elsewhere");
+      return Error{Errc::kPoolBusy, "open elsewhere"};
+    }
+    return system_error(path, "cannot lock it", errno);
+  }
+  return {};
 }
 
 Result<void> wipe_device(const PoolPart& part) {

@@ -79,6 +79,10 @@ Result<bool> has_unfinished_work(const PoolSource& source, const PoolHeader& hea
 /// somebody who opens at this very moment; so ask only when there is reason to.
 bool is_locked(const PoolPart& part);
 
+/// Takes the lock that an open pool would hold on a part, exclusively; it is given back with the descriptor.
+/// @error  kPoolBusy. kRefused.
+Result<void> lock_or_busy(int fd, const std::string& path);
+
 /// How stores to the whole pool reach the medium: what its weakest part offers, in the order kVolatile, kFileBacked,
 /// kPersistent. Never kRelaxed or kPrivate.
 ///

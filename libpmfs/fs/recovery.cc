@@ -10,7 +10,7 @@
 
 #include "base/checksum.h"
 #include "fs/directory.h"
-#include "fs/resolve.h"
+#include "fs/rebuild.h"
 #include "fs/volume.h"
 
 namespace pmfs {
@@ -35,52 +35,6 @@ std::vector<u64> read_saved_map(const Volume& volume, u64 epoch) {
   std::vector<u64> words(bytes / sizeof(u64));
   std::memcpy(words.data(), at, bytes);
   return words;
-}
-
-Result<void> use(BlockAlloc& blocks, BlockRun run) {
-  if (blocks.mark_used(run)) return {};
-  return Error{Errc::kCorrupt, "a block has two owners", to_u64(block_off(run.first))};
-}
-
-Result<void> use_map(Volume& volume, u64 root) {
-  PMFS_TRY(volume.maps.each(root, 0, kMapEnd, [&](const Extent& e) { return use(volume.blocks, {e.block, e.count}); }));
-  return volume.maps.each_node(root, [&](u64 block, u32) { return use(volume.blocks, {block, 1}); });
-}
-
-Result<void> use_own_structures(Volume& volume) {
-  const media::Superblock& sb = volume.superblock;
-  const u64 own = to_u64(volume.persist.memory().off_of(&sb)) / kBlockBytes;
-  PMFS_TRY(use(volume.blocks, {own, 1}));
-  PMFS_TRY(use(volume.blocks, {sb.region_table_off.get() / kBlockBytes, 1}));
-  constexpr u64 kLaneBlocks = (media::kLaneAreaBytes + kBlockBytes - 1) / kBlockBytes;
-  PMFS_TRY(use(volume.blocks, {sb.lane_area_off.get() / kBlockBytes, kLaneBlocks}));
-  return use_map(volume, sb.inode_map_root.get());
-}
-
-// Free slots, and unless a saved map was taken, used blocks, from the inode file. Without a saved map the last process
-// may have died with stores still in a CPU cache: times it had stored lazily. They can be seen, so they are made
-// durable.
-Result<void> scan_inodes(Volume& volume, bool blocks_too) {
-  for (u64 slot = volume.inodes.slots(); slot-- > 0;) {
-    const media::Inode& inode = volume.inodes.slot(slot);
-    if (slot == 0 && media::low_half(inode.state_gen.get()) != media::kSlotLive)
-      return Error{Errc::kCorrupt, "the root directory is missing", to_u64(volume.persist.memory().off_of(&inode))};
-    switch (media::low_half(inode.state_gen.get())) {
-      case media::kSlotFree: volume.inodes.add_free_slot(slot); break;
-      case media::kSlotLive:
-        if (blocks_too) volume.persist.flush(&inode, kLineBytes, Order::kLazyTimes);
-        if (blocks_too) PMFS_TRY(use_map(volume, inode.map_root.get()));
-        if (blocks_too && type_of(inode) == FileType::kDirectory && inode.rdev_index.get() != 0) {
-          PMFS_ASSIGN(const InodeRef dir, volume.inodes.get(InodeNo{slot + 1}));
-          for (const BlockRun& run : index_blocks(volume, dir)) PMFS_TRY(use(volume.blocks, run));
-        }
-        break;
-      default:
-        return Error{Errc::kCorrupt, "an inode is in no known state", to_u64(volume.persist.memory().off_of(&inode))};
-    }
-  }
-  if (blocks_too) volume.persist.fence(Order::kSyncFence);
-  return {};
 }
 
 }  // namespace
@@ -145,8 +99,7 @@ Result<std::unique_ptr<Volume>> open_volume(Memory memory, PoolOff locator_off, 
   PMFS_TRY(volume->inodes.load());
   const std::vector<u64> saved = undone == 0 ? read_saved_map(*volume, epoch) : std::vector<u64>();
   volume->saved_map_used = !saved.empty() && volume->blocks.load(saved);
-  if (!volume->saved_map_used) PMFS_TRY(use_own_structures(*volume));
-  PMFS_TRY(scan_inodes(*volume, !volume->saved_map_used));
+  PMFS_TRY(rebuild(*volume, volume->saved_map_used ? Rebuild::kSlots : Rebuild::kSlotsAndBlocks));
   return volume;
 }
 

@@ -93,6 +93,7 @@ Result<void> format_memory(Memory memory, const FormatParameters& parameters) {
   const auto now = static_cast<u64>(now_ns());
   root.state_gen.set(media::join(media::kSlotLive, 1));
   root.mode_links.set(media::join(0040755, 2));
+  root.uid_gid.set(media::join(parameters.root_uid, parameters.root_gid));
   for (Le64* time : {&root.atime_ns, &root.mtime_ns, &root.ctime_ns, &root.birth_ns}) time->set(now);
   root.parent.set(to_u64(kRootIno));
   root.gen_high.set(1);

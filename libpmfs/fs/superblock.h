@@ -14,6 +14,8 @@ struct FormatParameters {
   std::string label;  ///< up to 31 bytes
   std::vector<Region> regions;
   PoolOff locator_off{};
+  u32 root_uid = 0;                    ///< owner and group of the root directory
+  u32 root_gid = 0;
   u32 lane_count = media::kLaneCount;  ///< fewer only in tests
   bool fixed_ids = false;              ///< tests: uuid and seed are constants instead of random
 };

@@ -86,7 +86,7 @@ int check_pool(const Options& options) {
   };
 
   if (options.recover) {
-    Result<Filesystem> fs = Filesystem::open(options.pool);
+    Result<Filesystem> fs = Filesystem::open(options.pool, {.busy_wait_ms = kBusyWaitMs});
     if (!fs.ok()) return refuse(fs.error());
     if (fs->info().recovered)
       fmt::print(stderr, "pmfs: {}: unfinished operations were undone\n", printable(options.pool));
@@ -95,7 +95,7 @@ int check_pool(const Options& options) {
 
   // Where private pages are impossible (a device DAX), the check of an open for writing is the same check: --recover
   // has just written what there was to write.
-  Result<Filesystem> fs = Filesystem::open(options.pool, {.read_only = true});
+  Result<Filesystem> fs = Filesystem::open(options.pool, {.read_only = true, .busy_wait_ms = kBusyWaitMs});
   if (!fs.ok() && fs.error().code == Errc::kNoPrivateOpen && options.recover) fs = Filesystem::open(options.pool);
   if (!fs.ok()) return refuse(fs.error());
 

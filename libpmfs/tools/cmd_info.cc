@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <memory>
 
 #include "commands.h"
@@ -21,18 +22,39 @@ struct Options {
 
 const char* short_name(Durability durability) {
   switch (durability) {
-    case Durability::kPersistent:
-      return "persistent";
-    case Durability::kVolatile:
-      return "volatile";
-    case Durability::kFileBacked:
-      return "file-backed";
-    case Durability::kRelaxed:
-      return "relaxed";
-    case Durability::kPrivate:
-      return "private";
+    case Durability::kPersistent: return "persistent";
+    case Durability::kVolatile: return "volatile";
+    case Durability::kFileBacked: return "file-backed";
+    case Durability::kRelaxed: return "relaxed";
+    case Durability::kPrivate: return "private";
   }
   return "unknown";
+}
+
+/// "1:3 2:18": what there is at each step of a list, empty steps left out.
+std::string steps_text(const std::vector<u64>& steps, const std::function<std::string(std::size_t)>& name) {
+  std::string text;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (steps[i] != 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", steps[i], name(i));
+  return text.empty() ? "none" : text;
+}
+
+void print_survey(const Survey& survey, u64 block_bytes) {
+  fmt::print("files       {} regular, {} directories, {} symbolic links, {} special\n", survey.regular_files,
+             survey.directories, survey.symlinks, survey.special_files);
+  fmt::print("extents     {} of regular files, {} files in more than one, at most {} in one file\n", survey.extents,
+             survey.fragmented_files, survey.most_extents);
+  fmt::print("nodes       {} of file maps, {} of directory indexes\n", survey.map_nodes, survey.index_nodes);
+  fmt::print("indexes     directories by levels: {}; stale {}, damaged {}\n",
+             steps_text(survey.directories_by_depth,
+                        [](std::size_t levels) { return levels == 0 ? "without" : fmt::format("of {}", levels); }),
+             survey.indexes_stale, survey.indexes_damaged);
+  fmt::print("free runs   {}, the longest {}\n", survey.free_runs, size_text(survey.longest_free_run * block_bytes));
+  for (std::size_t k = 0; k < survey.free_blocks_by_run.size(); ++k) {
+    if (survey.free_blocks_by_run[k] == 0) continue;
+    fmt::print("            {:>10} in runs of {} and more\n", size_text(survey.free_blocks_by_run[k] * block_bytes),
+               size_text(block_bytes << k));
+  }
 }
 
 void print_text(const PoolInfo& info) {
@@ -54,7 +76,7 @@ void print_text(const PoolInfo& info) {
   }
 }
 
-void print_object(const std::string& pool, const PoolInfo& info) {
+void print_object(const std::string& pool, const PoolInfo& info, const Survey& survey) {
   const SpaceInfo& space = info.space;
   Json object = json_object("info");
   add_bytes(object, "pool", pool);
@@ -78,6 +100,22 @@ void print_object(const std::string& pool, const PoolInfo& info) {
   object["inodes"] = space.inodes;
   object["inodes_used"] = info.files;
   object["inodes_free"] = space.inodes_free;
+  object["regular_files"] = survey.regular_files;
+  object["directories"] = survey.directories;
+  object["symlinks"] = survey.symlinks;
+  object["special_files"] = survey.special_files;
+  object["extents"] = survey.extents;
+  object["most_extents"] = survey.most_extents;
+  object["fragmented_files"] = survey.fragmented_files;
+  object["unwritten_blocks"] = survey.unwritten_blocks;
+  object["map_nodes"] = survey.map_nodes;
+  object["index_nodes"] = survey.index_nodes;
+  object["indexes_stale"] = survey.indexes_stale;
+  object["indexes_damaged"] = survey.indexes_damaged;
+  object["directories_by_depth"] = survey.directories_by_depth;
+  object["free_runs"] = survey.free_runs;
+  object["longest_free_run"] = survey.longest_free_run;
+  object["free_blocks_by_run"] = survey.free_blocks_by_run;
   Json rows = Json::array();
   for (const RegionInfo& region : info.regions) {
     rows.push_back({{"region_off", region.off}, {"region_bytes", region.length_bytes}});
@@ -90,10 +128,17 @@ int info(const Options& options) {
   std::optional<Filesystem> fs = open_for_reading(options.pool);
   if (!fs) return kExitFailure;
   const PoolInfo facts = fs->info();
+  const Result<Survey> found = survey(*fs);
+  if (!found.ok()) {
+    report(options.pool, found.error());
+    (void)fs->close();
+    return kExitFailure;
+  }
   if (options.json) {
-    print_object(options.pool, facts);
+    print_object(options.pool, facts, *found);
   } else {
     print_text(facts);
+    print_survey(*found, facts.space.block_bytes);
   }
   return close_pool(*fs, options.pool, kExitOk);
 }
@@ -102,7 +147,8 @@ int info(const Options& options) {
 
 void add_info(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("info", "Show facts about a pool: size, label, durability, space");
+  CLI::App* command = app.add_subcommand(
+      "info", "Show facts about a pool: size, label, durability, space, what is in it and how scattered");
   command->add_option("POOL", options->pool, "Pool file, device DAX, or poolset file")->required();
   command->add_flag("--json", options->json, "Print one JSON object (fields: JSON.md)");
   command->footer("Example:\n  pmfs info /dev/shm/demo.pool");

@@ -1,6 +1,7 @@
 // pmfs mkfs: makes a pool with an empty file system in it.
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -39,6 +40,8 @@ int mkfs(const Options& options) {
   FormatOptions format;
   format.label = options.label;
   format.force = options.force;
+  format.root_uid = geteuid();
+  format.root_gid = getegid();
   if (!options.size.empty()) {
     format.size_bytes = parse_size(options.size).value_or(0);
   } else if (!has_own_size(options.pool, options.force)) {

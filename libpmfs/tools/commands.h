@@ -15,6 +15,8 @@ void add_import(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_info(CLI::App& app, int& exit_code);
+void add_df(CLI::App& app, int& exit_code);
+void add_grow(CLI::App& app, int& exit_code);
 void add_ls(CLI::App& app, int& exit_code);
 void add_stat(CLI::App& app, int& exit_code);
 void add_cat(CLI::App& app, int& exit_code);

@@ -54,6 +54,8 @@ int run(int argc, char** argv) {
   add_export(app, exit_code);
   add_check(app, exit_code);
   add_info(app, exit_code);
+  add_df(app, exit_code);
+  add_grow(app, exit_code);
   add_ls(app, exit_code);
   add_stat(app, exit_code);
   add_cat(app, exit_code);

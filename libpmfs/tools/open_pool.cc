@@ -11,6 +11,7 @@ namespace {
 std::optional<Filesystem> open_pool(const std::string& pool, bool read_only) {
   OpenOptions options;
   options.read_only = read_only;
+  options.busy_wait_ms = kBusyWaitMs;
   Result<Filesystem> fs = Filesystem::open(pool, options);
   if (!fs.ok()) {
     report_pool(pool, fs.error());

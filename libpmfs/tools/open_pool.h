@@ -8,6 +8,10 @@
 
 namespace pmfs::tools {
 
+/// How long commands wait for a pool that is open elsewhere, in milliseconds: the lock of a server that was killed a
+/// moment ago is not free yet.
+inline constexpr u32 kBusyWaitMs = 1000;
+
 /// Opens for looking: private pages, nothing reaches the medium. Nothing on failure, which has been reported.
 std::optional<Filesystem> open_for_reading(const std::string& pool);
 

@@ -124,6 +124,22 @@ void test_all(const Tool& tool) {
   expect(info.contains("rows") && !info["rows"].empty() && info["rows"][0].value("region_bytes", 0) > 0,
          "info: regions");
 
+  expect(info.value("regular_files", 0) == 3 && info.value("directories", 0) == 1 && info.value("extents", 0) == 3 &&
+             info.value("fragmented_files", 7) == 0,
+         "info: what is in the pool");
+  std::uint64_t in_runs = 0;
+  for (const Json& blocks : info["free_blocks_by_run"]) in_runs += blocks.get<std::uint64_t>();
+  expect(in_runs == info.value("blocks_free", 0u), "info: all free blocks lie in runs");
+
+  const Json df = tool.object({"df", tool.pool()});
+  expect(df.value("blocks", 0u) == info.value("blocks", 1u) && df.value("inodes_used", 0) == 4, "df");
+  expect(df.value("blocks_used", 0u) + df.value("blocks_free", 0u) == df.value("blocks", 1u), "df: used and free");
+  const Json grown = tool.object({"grow", tool.pool(), "--size", "18M"});
+  expect(grown.value("size_bytes_before", 0) == 16 << 20 && grown.value("size_bytes", 0) == 18 << 20, "grow: sizes");
+  const std::uint64_t more = tool.object({"df", tool.pool()}).value("blocks", std::uint64_t{0});
+  expect(grown.value("blocks_added", 0u) != 0 && more == df.value("blocks", 0u) + grown.value("blocks_added", 0u),
+         "grow: blocks_added");
+
   const Json stat = tool.object({"stat", tool.pool(), "/plain"});
   expect(stat.value("size_bytes", 0) == 5 && stat.value("type", "") == "regular" && stat.value("links", 0) == 1,
          "stat");

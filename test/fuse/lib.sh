@@ -84,15 +84,6 @@ wait_for_end() {
   die "process $1 does not end"
 }
 
-# A server that was killed is a zombie before the last of its threads has let go of the pool, and with it of the lock.
-wait_for_pool() {
-  for _ in $(seq 600); do
-    ! flock --nonblock "$POOL" true || return 0
-    sleep 0.05
-  done
-  die "the pool stays locked"
-}
-
 make_pool() { "$PMFS" mkfs "$POOL" --size "${1:-256M}" >"$WORK/mkfs.out" || die "mkfs: $(cat "$WORK/mkfs.out")"; }
 
 mount_pool() { "$PMFS" mount "$POOL" "$MNT" "$@" >"$WORK/mount.out" || die "mount: $(cat "$WORK/mount.out")"; }
@@ -111,8 +102,7 @@ kill_server() {
   local pid
   pid=$("$PROBE" server "$MNT")
   kill -9 "$pid"
-  wait_for_end "$pid"
-  wait_for_pool
+  wait_for_end "$pid" # its pool may be locked for a moment more; commands wait for that
 }
 
 # refused MESSAGE COMMAND...: the command fails, and says so with these words (an extended regular expression).

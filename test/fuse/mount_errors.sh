@@ -107,7 +107,6 @@ for _ in $(seq 100); do # the ordinary umount does not wait for the server
   servers >/dev/null || break
   sleep 0.05
 done
-wait_for_pool
 if command -v mount.fuse3 >/dev/null; then
   mount.fuse3 "$WORK/mount.pmfs#$POOL" "$MNT" -o ro,nosuid,nodev >/dev/null || die "as mount.fuse3 calls it"
   same "$(cat "$MNT/file")" kept "as mount.fuse3 calls it"

@@ -150,6 +150,8 @@ struct FormatOptions {
   std::string label;       ///< up to 31 bytes
   bool force = false;      ///< overwrite an existing file, pool or device contents
   u32 mode = 0600;         ///< permission bits of the pool file
+  u32 root_uid = 0;        ///< owner and group of the root directory
+  u32 root_gid = 0;
 };
 
 struct OpenOptions {
@@ -157,6 +159,16 @@ struct OpenOptions {
   bool relaxed = false;      ///< Durability::kRelaxed, if the pool is an ordinary file
   bool dir_index = true;     ///< use directory indexes, and make them where they are missing; false: scan directories
   enum class Atime : u8 { kRelative, kNone, kStrict } atime = Atime::kRelative;
+  u32 busy_wait_ms = 0;      ///< how long to try again while the pool is open elsewhere: a killed process keeps its
+                             ///< lock until the last of its threads is gone
+  u32 rebuild_threads = 0;   ///< threads that learn what is in use; 0: one for each CPU. Small pools need one
+};
+
+/// What growing a pool did.
+struct GrowReport {
+  u64 bytes_before = 0;  ///< of all parts together
+  u64 bytes_after = 0;
+  u64 blocks_added = 0;  ///< that the file system has more now; of an earlier call, too, that was cut short
 };
 
 class Filesystem;
@@ -268,6 +280,16 @@ class Filesystem {
   /// Durability: recovery's effects are durable on return, unless read_only.
   static Result<Filesystem> open(const std::string& path, const OpenOptions& options = {});
 
+  /// Makes a pool larger that nobody has open: the file, or the last part of a poolset (its text is changed, too).
+  /// @param size_bytes  of the file, or of all parts together; rounded down to whole blocks. With the size that it has,
+  ///                    only what an interrupted call left undone is done.
+  /// @param options     how the pool is opened meanwhile; always for writing.
+  /// @error  kInvalid: smaller than it is. kNotSupported: a device. kNoSpace: the medium is full, nothing has changed.
+  ///         Otherwise as open().
+  /// Durability: on return. A crash leaves the old file system or the larger one, possibly in a file that is longer
+  ///             already; a poolset whose part is longer than its text says is opened again after another grow().
+  static Result<GrowReport> grow(const std::string& path, u64 size_bytes, const OpenOptions& options = {});
+
   /// Makes lazy times durable, saves the allocator's map, closes the pool.
   /// @error kBusy: files, directories or pins are still held; nothing was closed.
   /// Concurrency: REQUIRES that no other call on this file system is running.
@@ -350,6 +372,8 @@ class Filesystem {
 
  private:
   friend Result<struct CheckReport> check(Filesystem& fs);
+  friend struct Volume& volume_of(Filesystem& fs);
+  friend Result<struct Survey> survey(Filesystem& fs);
   friend Result<void> dump(Filesystem& fs, const std::function<void(std::string_view)>& line);
   friend Result<Filesystem> open_memory(struct Memory memory, PoolOff locator_off, const OpenOptions& options);
   explicit Filesystem(std::shared_ptr<FilesystemImpl> impl);
@@ -381,6 +405,32 @@ struct CheckReport {
 /// the allocator against all of it. Changes nothing.
 /// Concurrency: REQUIRES that no other call runs on `fs`. Cost: reads everything but file data.
 Result<CheckReport> check(Filesystem& fs);
+
+/// What a file system holds, and how scattered it and its free space are.
+struct Survey {
+  u64 regular_files = 0;
+  u64 directories = 0;
+  u64 symlinks = 0;
+  u64 special_files = 0;
+  u64 extents = 0;            ///< of regular files: pieces that lie in one row in the pool
+  u64 most_extents = 0;       ///< of one file
+  u64 fragmented_files = 0;   ///< in more than one extent
+  u64 unwritten_blocks = 0;   ///< allocated, read as zero
+  u64 map_nodes = 0;
+  u64 index_nodes = 0;
+  u64 indexes_stale = 0;      ///< directories of several leaves without an index
+  u64 indexes_damaged = 0;    ///< that are scanned, and get a new one with the next entry
+  /// Directories by the levels of their index; [0]: those that need none, having at most one leaf.
+  std::vector<u64> directories_by_depth;
+  u64 free_runs = 0;          ///< free blocks in a row
+  u64 longest_free_run = 0;   ///< blocks
+  /// [k]: free blocks that lie in runs of 2^k to 2^(k+1) - 1 blocks.
+  std::vector<u64> free_blocks_by_run;
+};
+
+/// Looks at all inodes, maps and indexes, and at the allocator. Changes nothing.
+/// @error       kCorrupt: a map is damaged. Concurrency: as check().
+Result<Survey> survey(Filesystem& fs);
 
 /// Writes the file system's structures as stable, readable text, one line a call, without line ends.
 /// Concurrency: as check().
