@@ -1,5 +1,7 @@
 #include "base/quarantine.h"
 
+#include <thread>
+
 namespace pmfs {
 
 void Quarantine::add(Freed freed) {
@@ -14,15 +16,22 @@ void Quarantine::add(Freed freed) {
   blocks_.fetch_add(count, std::memory_order_relaxed);
   slots_.fetch_add(freed.slots.size(), std::memory_order_relaxed);
   size_.fetch_add(1, std::memory_order_relaxed);
-  waiting_.push_back(std::move(freed));
+  waiting_.push_back({std::move(freed), added_++});
 }
 
 void Quarantine::collect() {
   std::deque<Freed> ready;
   {
     std::lock_guard lock(mutex_);
-    std::deque<Freed> kept;
-    for (Freed& freed : waiting_) (lanes_.retired(freed.by) ? ready : kept).push_back(std::move(freed));
+    const u64 busy = readers_.busy();
+    std::deque<Waiting> kept;
+    for (Waiting& one : waiting_) {
+      one.inside &= busy;
+      if (one.inside == 0 && lanes_.retired(one.freed.by))
+        ready.push_back(std::move(one.freed));
+      else
+        kept.push_back(std::move(one));
+    }
     waiting_.swap(kept);
   }
   for (const Freed& freed : ready) {
@@ -37,11 +46,24 @@ void Quarantine::collect() {
   }
 }
 
+// Whether a reader may still see something that was added before the set of that number.
+bool Quarantine::seen_before(u64 number) {
+  std::lock_guard lock(mutex_);
+  for (const Waiting& one : waiting_)
+    if (one.number < number && one.inside != 0) return true;
+  return false;
+}
+
 bool Quarantine::drain() {
   if (size() == 0) return false;
   const u64 before = released();
+  u64 added = 0;
+  {
+    std::lock_guard lock(mutex_);
+    added = added_;
+  }
   lanes_.retire_all(Order::kDrainHeader, Order::kDrainFence);
-  collect();
+  for (collect(); seen_before(added); collect()) std::this_thread::yield();
   return released() != before;
 }
 

@@ -4,9 +4,9 @@
 // could undo the freeing change, and its owner would come back with somebody else's contents (R4).
 //   Q1  What is handed to release was freed by a retired commit.
 //   Q2  What open handles and pins hold is not here yet: it is added when the last of them goes.
-//   Q3  drain() costs one fence and is called with no lock held.
-// No grace period is waited for: in this version every reader of a block holds its inode's lock, so the freeing commit
-// itself waited for it. (When readers without locks come, the wait belongs in collect().)
+//   Q3  drain() costs one fence, and is called with no lock held and in no read section: it waits for readers.
+//   Q4  What is handed to release can be seen by no reader without locks any more (base/read_section.h). collect() does
+//       not wait for that: what somebody may still see stays for the next time.
 // Thread rules: all functions from any thread.
 #pragma once
 
@@ -17,6 +17,7 @@
 
 #include "base/block_source.h"
 #include "base/lane.h"
+#include "base/read_section.h"
 
 namespace pmfs {
 
@@ -31,13 +32,14 @@ struct Freed {
 class Quarantine {
  public:
   /// @param release  gets what may be reused; called without this object's lock.
-  Quarantine(Lanes& lanes, Persist& persist, std::function<void(const Freed&)> release)
-      : lanes_(lanes), persist_(persist), release_(std::move(release)) {}
+  Quarantine(Lanes& lanes, Persist& persist, ReadSections& readers, std::function<void(const Freed&)> release)
+      : lanes_(lanes), persist_(persist), readers_(readers), release_(std::move(release)) {}
 
   void add(Freed freed);
-  /// Releases what is retired already. No flush, no fence.
+  /// Releases what is retired already and seen by nobody. No flush, no fence, no waiting.
   void collect();
-  /// Makes everything here retired, at the cost of one fence, and releases it. Costs nothing if nothing waits.
+  /// Makes everything here retired, at the cost of one fence, waits for readers without locks that are inside now, and
+  /// releases it. Costs nothing if nothing waits.
   /// @return whether anything was released meanwhile.
   bool drain();
   /// How many freed sets were ever released: whoever found no space looks whether this has grown.
@@ -49,11 +51,20 @@ class Quarantine {
   u64 size() const { return size_.load(std::memory_order_relaxed); }
 
  private:
+  struct Waiting {
+    Freed freed;
+    u64 number;
+    u64 inside = ~u64{0};  // stripes of readers that may still see it
+  };
+  bool seen_before(u64 number);
+
   Lanes& lanes_;
   Persist& persist_;
+  ReadSections& readers_;
   std::function<void(const Freed&)> release_;
   std::mutex mutex_;
-  std::deque<Freed> waiting_;
+  std::deque<Waiting> waiting_;
+  u64 added_ = 0;  // sets ever added
   std::atomic<u64> blocks_{0};
   std::atomic<u64> slots_{0};
   std::atomic<u64> size_{0};
