@@ -193,6 +193,13 @@ Result<IndexChange> Index::replace(u64 root, u64 key, const std::vector<IndexedL
   return std::move(edit.change);
 }
 
+Result<bool> Index::names_several(u64 root) const {
+  if (root == 0) return false;
+  if (root_level(root) != 0) return true;  // a root with one child is a level too many: finish() leaves none
+  PMFS_ASSIGN(const media::IndexNode* const at, node(root_block(root), 0));
+  return at->count.get() > 1;
+}
+
 Result<IndexChange> Index::build(const std::vector<IndexedLeaf>& leaves, BlockHold& hold) const {
   PMFS_ASSERT(!leaves.empty());
   Edit edit{hold, {}};

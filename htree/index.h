@@ -69,6 +69,9 @@ class Index {
   /// Makes an index of these leaves (ascending keys, the first one's taken as 0). @error kNoSpace.
   Result<IndexChange> build(const std::vector<IndexedLeaf>& leaves, BlockHold& hold) const;
 
+  /// Whether it names more than one leaf. @error kCorrupt.
+  Result<bool> names_several(u64 root) const;
+
   /// Levels of nodes; 0: no index.
   static u32 levels(u64 root) { return root == 0 ? 0 : static_cast<u32>(root & 15) + 1; }
   static u64 node_checksum(const media::IndexNode& node, u64 seed);

@@ -1,12 +1,12 @@
 #include "htree/leaf.h"
 
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <array>
 
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "base/racy.h"
+#include "htree/fingerprint.h"
 
 namespace pmfs::htree {
 
@@ -32,10 +32,15 @@ u64 header_checksum(const media::Leaf& leaf, u64 seed) {
 }
 
 Result<Entry> read_entry(const media::Leaf& leaf, u32 slot, u64 media_off) {
-  const u32 off = leaf.entry_off[slot].get();
+  // Each byte is read once: what is checked is what is used, also if somebody writes meanwhile.
+  Le16 place;
+  racy_copy(&place, &leaf.entry_off[slot], sizeof(place));
+  const u32 off = place.get();
   if (off < media::kLeafHeapOff || off % 8 != 0 || off + sizeof(media::LeafEntry) > kBlockBytes)
     return Error{Errc::kCorrupt, "a directory entry lies outside its leaf", media_off};
-  const auto& raw = *reinterpret_cast<const media::LeafEntry*>(reinterpret_cast<const std::byte*>(&leaf) + off);
+  const std::byte* const at = reinterpret_cast<const std::byte*>(&leaf) + off;
+  media::LeafEntry raw;
+  racy_copy(&raw, at, sizeof(raw));
   const u64 target = raw.target.get();
   const u32 name_len = target_name_len(target);
   if (name_len == 0 || off + entry_bytes(name_len) > kBlockBytes)
@@ -45,24 +50,21 @@ Result<Entry> read_entry(const media::Leaf& leaf, u32 slot, u64 media_off) {
   entry.ino = target_ino(target);
   entry.type = target_type(target);
   entry.key = raw.key.get();
-  entry.name = {reinterpret_cast<const char*>(&raw + 1), name_len};
+  entry.name = {reinterpret_cast<const char*>(at + sizeof(raw)), name_len};
   return entry;
 }
 
 u64 match(const media::Leaf& leaf, u8 fingerprint) {
-  const __m128i wanted = _mm_set1_epi8(static_cast<char>(fingerprint));
-  u64 found = 0;
-  for (u32 i = 0; i < media::kLeafSlots; i += 16) {
-    const __m128i bytes = _mm_load_si128(reinterpret_cast<const __m128i*>(leaf.fingerprint + i));
-    found |= u64{static_cast<u32>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, wanted)))} << i;
-  }
-  return found & leaf.live.get();
+  return equal_bytes(leaf.fingerprint, fingerprint) & leaf.live.get();
 }
 
-Result<std::optional<Entry>> find(const media::Leaf& leaf, const NameHash& hash, std::string_view name, u64 media_off) {
+Result<std::optional<Entry>> find(const media::Leaf& leaf, const NameHash& hash, std::string_view name, u64 media_off,
+                                  u32* compared) {
   for (u64 left = match(leaf, hash.fingerprint); left != 0; left &= left - 1) {
     PMFS_ASSIGN(const Entry entry, read_entry(leaf, static_cast<u32>(std::countr_zero(left)), media_off));
-    if (key_hash(entry.key) == hash.hash && entry.name == name) return std::optional(entry);
+    if (key_hash(entry.key) != hash.hash || entry.name.size() != name.size()) continue;
+    if (compared != nullptr) *compared += 1;
+    if (racy_equal(name.data(), entry.name.data(), name.size())) return std::optional(entry);
   }
   return std::optional<Entry>();
 }

@@ -6,8 +6,10 @@
 //   word
 //       into its commit.
 //   H3  A leaf is input: every offset and length is checked before it is followed, and every loop is bounded.
-// Thread rules: the caller holds the directory's lock, shared to look, exclusive to change.
-// Sources: the hash-keyed directory index of Htree (leaf = a block of the directory), DESIGN.md "Directories".
+// Thread rules: the caller holds the directory's lock, shared to look, exclusive to change. match(), read_entry(),
+// find() and check_header() may also look at a leaf that is changing: what they give is then of no use
+// (base/version.h), but they stay inside the leaf. Sources: the hash-keyed directory index of Htree (leaf = a block of
+// the directory), DESIGN.md "Directories".
 #pragma once
 
 #include <optional>
@@ -76,7 +78,9 @@ Result<Entry> read_entry(const media::Leaf& leaf, u32 slot, u64 media_off);
 u64 match(const media::Leaf& leaf, u8 fingerprint);
 
 /// Finds a name. @return the entry, or nothing. @error kCorrupt.
-Result<std::optional<Entry>> find(const media::Leaf& leaf, const NameHash& hash, std::string_view name, u64 media_off);
+/// @param compared  gets how many names were compared: 1 for a name that is there, but for equal 48-bit hashes.
+Result<std::optional<Entry>> find(const media::Leaf& leaf, const NameHash& hash, std::string_view name, u64 media_off,
+                                  u32* compared = nullptr);
 
 /// Where an entry with a name of `name_len` bytes fits, or nothing.
 std::optional<Place> find_room(const media::Leaf& leaf, std::size_t name_len);

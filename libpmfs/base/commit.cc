@@ -7,10 +7,11 @@
 
 namespace pmfs {
 
-void Commit::touch(ChangeMark& last) {
+void Commit::touch(ChangeMark& last, const Watched& watched) {
   for (u32 i = 0; i < touched_count_; ++i)
     if (touched_[i] == &last) return;
   PMFS_ASSERT(touched_count_ < kMaxTouched);
+  watched_[touched_count_] = watched;
   touched_[touched_count_++] = &last;
 }
 
@@ -94,6 +95,34 @@ u32 Commit::write_records(u32 lane, u64 sequence) {
   return index;
 }
 
+// Tells readers without locks that what they may be looking at is changing: they use nothing of it until show().
+void Commit::hide() {
+  if (!persist_.rule(Rule::kHideUntilDurable)) return;
+  const auto add = [&](Version* version) {
+    for (u32 i = 0; i < hidden_count_; ++i)
+      if (hidden_[i] == version) return;
+    hidden_[hidden_count_++] = version;
+    version->begin_change();
+  };
+  for (u32 i = 0; i < word_count_; ++i) {
+    const Le64* const word = words_[i].at;
+    bool known = false;
+    for (u32 k = 0; k < touched_count_ && !known; ++k) {
+      const Watched& object = watched_[k];
+      if (object.first == nullptr || word < object.first || word >= object.first + object.words) continue;
+      known = true;
+      add(object.any);
+      if ((object.shape_words >> (word - object.first) & 1) != 0) add(object.shape);
+    }
+    if (!known && versions_ != nullptr) add(&versions_->of(to_u64(persist_.memory().off_of(word)) / kBlockBytes));
+  }
+}
+
+void Commit::show() {
+  for (u32 i = 0; i < hidden_count_; ++i) hidden_[i]->end_change();
+  hidden_count_ = 0;
+}
+
 void Commit::apply() {
   for (u32 i = 0; i < word_count_; ++i) {
     persist_.store(*words_[i].at, words_[i].value);
@@ -141,9 +170,11 @@ Result<ChangeMark> Commit::run() {
     return Error{Errc::kIo, "writing to the medium failed", 0};
   }
 
+  hide();
   apply();
-  // ORDER fence 2: the operation is durable and decided; it may return.
+  // ORDER fence 2: the operation is durable and decided; it may return, and others may see it.
   persist_.fence(Order::kFence2);
+  show();
   persist_.point("commit.after_fence2");
   if (persist_.failed()) {
     lanes_.release(lane);

@@ -10,6 +10,7 @@
 //   C2  Every word given to set() belongs to an inode (or the inode file) whose lock the caller holds from before the
 //       old value is read until run() has returned, and whose ChangeMark was given to touch() (R2).
 //   C3  A word set twice has its last value; all words together fit 16 records.
+//   C4  From before the first word is stored until fence 2 is behind, the versions of all words say "changing" (R6).
 // Thread rules: one Commit per thread and operation; the lane is taken inside run(), after all locks, and given back
 // there, so a thread never waits for anything while it holds one.
 #pragma once
@@ -17,17 +18,29 @@
 #include <array>
 
 #include "base/lane.h"
+#include "base/version.h"
 
 namespace pmfs {
 
+/// The versions of an object whose words readers without locks may look at.
+struct Watched {
+  const Le64* first = nullptr;  ///< its first word
+  u32 words = 0;
+  Version* any = nullptr;    ///< of all its words
+  Version* shape = nullptr;  ///< of those in the mask `shape_words` alone, bit i: first[i]
+  u64 shape_words = 0;
+};
+
 class Commit {
  public:
-  explicit Commit(Lanes& lanes, Persist& persist) : lanes_(lanes), persist_(persist) {}
+  /// @param versions  of the blocks that words outside all touched objects lie in; null: nobody reads without locks.
+  explicit Commit(Lanes& lanes, Persist& persist, VersionTable* versions = nullptr)
+      : lanes_(lanes), persist_(persist), versions_(versions) {}
   Commit(const Commit&) = delete;
   Commit& operator=(const Commit&) = delete;
 
   /// Names the change mark of something locked whose words are about to change. run() sets it.
-  void touch(ChangeMark& last);
+  void touch(ChangeMark& last, const Watched& watched = {});
   /// Says what a live word is to be. A word set before gets the newer value.
   void set(Le64& word, u64 value);
   /// What `word` will be when this commit has run.
@@ -49,13 +62,19 @@ class Commit {
   };
   u32 write_records(u32 lane, u64 sequence);
   void apply();
+  void hide();
+  void show();
 
   Lanes& lanes_;
   Persist& persist_;
+  VersionTable* versions_;
   std::array<Word, kMaxWords> words_;
   u32 word_count_ = 0;
   std::array<ChangeMark*, kMaxTouched> touched_;
   u32 touched_count_ = 0;
+  std::array<Watched, kMaxTouched> watched_;  // of touched_, by place
+  std::array<Version*, kMaxWords + kMaxTouched> hidden_;
+  u32 hidden_count_ = 0;
 };
 
 }  // namespace pmfs

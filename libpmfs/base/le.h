@@ -10,13 +10,15 @@ namespace pmfs {
 
 static_assert(std::endian::native == std::endian::little, "a big-endian port has to swap bytes here, and only here");
 
-/// A value on the medium. Loads and stores are single and untorn (relaxed atomics), as another thread may look at the
-/// same word. set() is for bytes nothing points to yet and for copies in DRAM; live words go through Persist::store().
+/// A value on the medium. Loads and stores are single and untorn, as another thread may look at the same word; and
+/// whoever finds a word finds what was written before it was stored (acquire, release): a node behind a root, an entry
+/// behind a live bit. On x86-64 that is an ordinary load or store. set() is for bytes nothing points to yet and for
+/// copies in DRAM; live words go through Persist::store().
 template <class T>
 class Le {
  public:
-  T get() const { return __atomic_load_n(&raw_, __ATOMIC_RELAXED); }
-  void set(T value) { __atomic_store_n(&raw_, value, __ATOMIC_RELAXED); }
+  T get() const { return __atomic_load_n(&raw_, __ATOMIC_ACQUIRE); }
+  void set(T value) { __atomic_store_n(&raw_, value, __ATOMIC_RELEASE); }
 
  private:
   T raw_;

@@ -1,6 +1,7 @@
 #include "base/quarantine.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/assert.h"
 
@@ -26,7 +27,7 @@ void Quarantine::add(Freed freed) {
   blocks_.fetch_add(count_blocks(freed.blocks), std::memory_order_relaxed);
   slots_.fetch_add(freed.slots.size(), std::memory_order_relaxed);
   size_.fetch_add(1, std::memory_order_relaxed);
-  waiting_.push_back(std::move(freed));
+  waiting_.push_back({std::move(freed), added_++});
 }
 
 // REQUIRES: the mutex.
@@ -62,12 +63,15 @@ void Quarantine::collect() {
   std::deque<Freed> ready;
   {
     std::lock_guard lock(mutex_);
-    std::deque<Freed> waiting;
-    for (Freed& freed : waiting_) {
-      if (!lanes_.retired(freed.by)) {
-        waiting.push_back(std::move(freed));
+    const u64 busy = readers_.busy();
+    std::deque<Waiting> waiting;
+    for (Waiting& one : waiting_) {
+      one.inside &= busy;
+      if (one.inside != 0 || !lanes_.retired(one.freed.by)) {
+        waiting.push_back(std::move(one));
         continue;
       }
+      Freed& freed = one.freed;
       const auto pinned = pins_.empty() ? freed.blocks.end()
                                         : std::stable_partition(freed.blocks.begin(), freed.blocks.end(),
                                                                 [&](const BlockRun& run) { return !is_pinned(run); });
@@ -92,11 +96,24 @@ void Quarantine::collect() {
   }
 }
 
+// Whether a reader may still see something that was added before the set of that number.
+bool Quarantine::seen_before(u64 number) {
+  std::lock_guard lock(mutex_);
+  for (const Waiting& one : waiting_)
+    if (one.number < number && one.inside != 0) return true;
+  return false;
+}
+
 bool Quarantine::drain() {
   if (size() == 0) return false;
   const u64 before = released();
+  u64 added = 0;
+  {
+    std::lock_guard lock(mutex_);
+    added = added_;
+  }
   lanes_.retire_all(Order::kDrainHeader, Order::kDrainFence);
-  collect();
+  for (collect(); seen_before(added); collect()) std::this_thread::yield();
   return released() != before;
 }
 

@@ -7,9 +7,9 @@
 //   Q3  Blocks under a lease (a pointer into the pool that a user holds) stay here until it is given back, however long
 //       ago they were freed, and count as used meanwhile. A lease is taken while the blocks are in a file, under its
 //       inode's lock: so it is here before they are.
-//   Q4  drain() costs one fence and is called with no lock held.
-// No grace period is waited for: in this version every reader of a block holds its inode's lock, so the freeing commit
-// itself waited for it. (When readers without locks come, the wait belongs in collect().)
+//   Q4  drain() costs one fence, and is called with no lock held and in no read section: it waits for readers.
+//   Q5  What is handed to release can be seen by no reader without locks any more (base/read_section.h). collect() does
+//       not wait for that: what somebody may still see stays for the next time.
 // Thread rules: all functions from any thread.
 #pragma once
 
@@ -20,6 +20,7 @@
 
 #include "base/block_source.h"
 #include "base/lane.h"
+#include "base/read_section.h"
 
 namespace pmfs {
 
@@ -34,8 +35,8 @@ struct Freed {
 class Quarantine {
  public:
   /// @param release  gets what may be reused; called without this object's lock.
-  Quarantine(Lanes& lanes, Persist& persist, std::function<void(const Freed&)> release)
-      : lanes_(lanes), persist_(persist), release_(std::move(release)) {}
+  Quarantine(Lanes& lanes, Persist& persist, ReadSections& readers, std::function<void(const Freed&)> release)
+      : lanes_(lanes), persist_(persist), readers_(readers), release_(std::move(release)) {}
 
   void add(Freed freed);
   /// A lease begins: `run` is kept from reuse until it is unpinned. Counted: leases may overlap.
@@ -44,9 +45,10 @@ class Quarantine {
   void unpin(BlockRun run);
   /// Blocks that were freed and are kept by leases alone.
   u64 pinned_blocks() const { return pinned_.load(std::memory_order_relaxed); }
-  /// Releases what is retired already. No flush, no fence.
+  /// Releases what is retired already and seen by nobody. No flush, no fence, no waiting.
   void collect();
-  /// Makes everything here retired, at the cost of one fence, and releases it. Costs nothing if nothing waits.
+  /// Makes everything here retired, at the cost of one fence, waits for readers without locks that are inside now, and
+  /// releases it. Costs nothing if nothing waits.
   /// @return whether anything was released meanwhile.
   bool drain();
   /// How many freed sets were ever released: whoever found no space looks whether this has grown.
@@ -58,13 +60,21 @@ class Quarantine {
   u64 size() const { return size_.load(std::memory_order_relaxed); }
 
  private:
+  struct Waiting {
+    Freed freed;
+    u64 number;
+    u64 inside = ~u64{0};  // stripes of readers that may still see it
+  };
+  bool seen_before(u64 number);
   bool is_pinned(const BlockRun& run) const;
 
   Lanes& lanes_;
   Persist& persist_;
+  ReadSections& readers_;
   std::function<void(const Freed&)> release_;
   std::mutex mutex_;
-  std::deque<Freed> waiting_;
+  std::deque<Waiting> waiting_;
+  u64 added_ = 0;  // sets ever added
   std::vector<BlockRun> pins_;  // of leases, in no order
   std::vector<BlockRun> kept_;  // freed and retired, but under a lease
   std::atomic<u64> blocks_{0};

@@ -18,6 +18,7 @@ enum class Rule : u8 {
   kFlushLastHeader,   // R2: step 1 flushes the header of the lane that last changed each locked inode
   kRetireBeforeLazy,  // R3: times stored without a record wait until the last logged change is retired
   kQuarantine,        // R4: freed blocks and slots wait until the freeing bump is ordered
+  kHideUntilDurable,  // R6: readers without locks see no word between its change and fence 2
 };
 
 struct SimHook {

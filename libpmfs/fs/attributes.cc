@@ -31,8 +31,12 @@ Attributes attributes_of(const InodeRef& ref) {
   return a;
 }
 
+Watched watched(const InodeRef& ref) {
+  return {&ref.media().state_gen, media::kInodeBytes / sizeof(u64), &ref->version, &ref->shape, kShapeWords};
+}
+
 void touch_inode(Volume& volume, Commit& commit, const InodeRef& ref) {
-  commit.touch(ref->last);
+  commit.touch(ref->last, watched(ref));
   if (ref->atime_ns.load(std::memory_order_relaxed) == 0 || !volume.lanes.retired(ref->atime_logged)) return;
   // Without a record: no record that recovery could still use holds this word (R3), and an older value would do no
   // harm.

@@ -5,7 +5,7 @@
 
 namespace pmfs {
 
-/// REQUIRES: the inode's lock, at least shared.
+/// REQUIRES: the inode's lock, at least shared; or its version is asked before and behind.
 Attributes attributes_of(const InodeRef& ref);
 
 /// Filesystem::set_attributes for an inode. @error see there.
@@ -16,6 +16,9 @@ Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const Set
 /// Names an inode whose words a commit changes. A waiting access time is stored along: its line is flushed anyway.
 /// REQUIRES: the exclusive lock.
 void touch_inode(Volume& volume, Commit& commit, const InodeRef& ref);
+
+/// The versions that a commit on this inode changes.
+Watched watched(const InodeRef& ref);
 
 /// Mode without the bits that a write or a change of owner by `who` takes away.
 u32 without_set_id(u32 mode, const Credentials& who);

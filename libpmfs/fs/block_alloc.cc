@@ -4,18 +4,12 @@
 #include <bit>
 
 #include "base/assert.h"
+#include "base/thread_index.h"
 
 namespace pmfs {
 
 namespace {
 constexpr u32 kHugeBlocks = 512;  // 2 MiB: longer requests are aligned to it if possible
-
-// Threads start their searches in different groups, so that they seldom meet at a lock.
-u32 thread_index() {
-  static std::atomic<u32> next{0};
-  thread_local const u32 index = next.fetch_add(1, std::memory_order_relaxed);
-  return index;
-}
 }  // namespace
 
 BlockAlloc::BlockAlloc(const Regions& regions) {

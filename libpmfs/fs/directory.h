@@ -11,13 +11,16 @@
 //   D6  Bytes of removed entries may be written over by the next commit on the directory, before the removing one is
 //       retired: no commit logs a word in an entry or a block that it removes, and any earlier commit that did was
 //       retired by the removing one (R2).
-// Thread rules: shared lock for finding and listing, exclusive lock for a DirectoryEdit, until its after_commit().
+// Thread rules: shared lock for finding and listing, or a ReadSet (fs/read_unlocked.h): then what is found is to be
+// used only if that holds still; exclusive lock for a DirectoryEdit, until its after_commit().
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/version.h"
 #include "fs/volume.h"
 #include "htree/index.h"
 
@@ -34,7 +37,8 @@ struct FoundEntry {
 };
 
 /// Finds a name. @error kCorrupt.
-Result<std::optional<FoundEntry>> find_entry(const Volume& volume, const InodeRef& dir, std::string_view name);
+Result<std::optional<FoundEntry>> find_entry(const Volume& volume, const InodeRef& dir, std::string_view name,
+                                             ReadSet* reads = nullptr);
 
 /// Calls `visit` for each entry, leaf by leaf. @error kCorrupt, or the visitor's own.
 Result<void> each_entry(const Volume& volume, const InodeRef& dir,
@@ -47,19 +51,22 @@ inline media::Leaf& leaf_at(const Volume& volume, u64 block) {
 
 /// Calls `visit` for each leaf, checked, in logical order; it returns true to go on, false to stop. @error kCorrupt.
 Result<void> each_leaf(const Volume& volume, const InodeRef& dir,
-                       const std::function<Result<bool>(const media::Leaf&, u64 block, u64 logical)>& visit);
+                       const std::function<Result<bool>(const media::Leaf&, u64 block, u64 logical)>& visit,
+                       ReadSet* reads = nullptr);
 
 /// The index of a directory, as a thing to walk and change.
 htree::Index index_of(const Volume& volume, const InodeRef& dir);
-/// The root of an index that may be used now; 0: the directory is to be scanned. REQUIRES: at least the shared lock.
-u64 usable_index(const Volume& volume, const InodeRef& dir);
+/// The root of an index that may be used now; 0: the directory is to be scanned. REQUIRES: at least the shared lock, or
+/// `reads`, which gives up if the index has not been looked at yet.
+u64 usable_index(const Volume& volume, const InodeRef& dir, ReadSet* reads = nullptr);
 /// The blocks of an index; none if it is damaged. REQUIRES: at least the shared lock, or that nobody else is here.
 std::vector<BlockRun> index_blocks(const Volume& volume, const InodeRef& dir);
 /// The block of a leaf that the index names. @error kCorrupt.
-Result<u64> leaf_block(const Volume& volume, const InodeRef& dir, u64 logical);
+Result<u64> leaf_block(const Volume& volume, const InodeRef& dir, u64 logical, ReadSet* reads = nullptr);
 /// Calls `visit` for each leaf that may hold names of `hash`.
 Result<void> each_leaf_of_hash(const Volume& volume, const InodeRef& dir, u64 root, u64 hash,
-                               const std::function<Result<bool>(const media::Leaf&, u64 block, u64 logical)>& visit);
+                               const std::function<Result<bool>(const media::Leaf&, u64 block, u64 logical)>& visit,
+                               ReadSet* reads = nullptr);
 
 /// Makes the index of a directory that should have one and has not: all entries in key order into fresh leaves, one
 /// commit. Without space for it the directory stays scanned. REQUIRES: the exclusive lock, before a change is begun.
@@ -121,8 +128,9 @@ class DirectoryEdit {
 /// A listing in key order: by the index, or from the sorted keys of the directory at one moment.
 class DirectoryListing {
  public:
-  /// The first entry with a key above `key` that is still there. @return false at the end. REQUIRES: the shared lock.
-  Result<bool> next(const Volume& volume, const InodeRef& dir, u64 key, DirEntry& out);
+  /// The first entry with a key above `key` that is still there. @return false at the end. REQUIRES: the shared lock,
+  /// or `reads`, which gives up if a snapshot is needed.
+  Result<bool> next(const Volume& volume, const InodeRef& dir, u64 key, DirEntry& out, ReadSet* reads = nullptr);
   void forget() { *this = DirectoryListing(); }
 
  private:
@@ -130,9 +138,22 @@ class DirectoryListing {
     u64 key;
     u64 logical;
   };
+  // The leaf that the last call read, sorted: good for as long as neither it nor the way to it has changed.
+  struct Sorted {
+    u64 last_key = 0;  // what the last call returned
+    u64 block = 0;     // 0: none
+    u64 leaf_seen = 0;
+    u64 shape_seen = 0;
+    u64 next_key = 0;
+    u32 at = 0;  // the first slot that has not been returned
+    u32 count = 0;
+    std::array<u8, media::kLeafSlots> slots{};
+  };
+  Result<void> sort_leaf(const Volume& volume, const InodeRef& dir, u64 root, u64 from, ReadSet* reads);
   Result<void> take_snapshot(const Volume& volume, const InodeRef& dir);
   Result<bool> next_of_snapshot(const Volume& volume, const InodeRef& dir, u64 key, DirEntry& out);
 
+  Sorted leaf_;
   std::vector<Key> keys_;
   std::size_t at_ = 0;  // where the last call stopped: sequential reading does not search
   u64 rebuilds_ = 0;

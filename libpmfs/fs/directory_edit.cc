@@ -166,6 +166,7 @@ bool DirectoryEdit::put_in_place(u64 block, u64 logical, const NewEntry& entry) 
 // The first leaf with room takes it, the hinted one before all others; or one whose free bytes only lie scattered; or a
 // new one. The one leaf of a small directory is split, so that an index begins with it.
 Result<void> DirectoryEdit::insert_by_scan(const NewEntry& entry) {
+  if (const auto block = leaf_block(volume_, dir_, hint_); block.ok() && put_in_place(*block, hint_, entry)) return {};
   struct Seen {
     u64 block, logical;
   };
@@ -176,11 +177,11 @@ Result<void> DirectoryEdit::insert_by_scan(const NewEntry& entry) {
   PMFS_TRY(each_leaf(volume_, dir_, [&](const media::Leaf& at, u64 block, u64 logical) -> Result<bool> {
     leaves += 1;
     last = {block, logical};
-    if (room.has_value() && logical != hint_) return true;
-    if (htree::find_room(at, entry.name.size()).has_value())
+    if (htree::find_room(at, entry.name.size()).has_value()) {
       room = last;
-    else if (!rewrite.has_value() && block != removed_from_ &&
-             htree::fits_compacted(at, entry.name.size(), at.live.get()))
+      return false;
+    }
+    if (!rewrite.has_value() && block != removed_from_ && htree::fits_compacted(at, entry.name.size(), at.live.get()))
       rewrite = last;
     return true;
   }));
@@ -329,17 +330,12 @@ Result<void> DirectoryEdit::shrink(u64 root, const FoundEntry& entry, u64 live, 
     unmapped->freed.insert(unmapped->freed.end(), mapped->freed.begin(), mapped->freed.end());
   }
 
-  u64 leaves = 0;
-  u64 end = 0;
-  PMFS_TRY(volume_.maps.each(unmapped->root, 0, kMapEnd, [&](const Extent& e) -> Result<void> {
-    leaves += e.count;
-    end = e.end();
-    return {};
-  }));
+  PMFS_ASSIGN(const u64 end, volume_.maps.end(unmapped->root));
+  PMFS_ASSIGN(const bool several, index.names_several(index_change->root));
   commit_.set(dir_.media().size_bytes, end * kBlockBytes);
   take_map_change(std::move(*unmapped));
   hold_.adopt(attempt);
-  if (leaves > 1) {
+  if (several) {
     take_index_change(std::move(*index_change));
   } else {
     // One leaf needs no index: its last node goes too, whether it was just made or is an old one.

@@ -80,12 +80,13 @@ u64 ExtentMap::node_checksum(const media::MapNode& node, u64 seed) {
   return checksum64(node.entries, node.count.get() * sizeof(media::MapEntry), head);
 }
 
-Result<const media::MapNode*> ExtentMap::node(u64 block, u32 level) const {
+Result<const media::MapNode*> ExtentMap::node(u64 block, u32 level, Sums sums) const {
   if (!regions_.contains_blocks({block, 1})) return Error{Errc::kCorrupt, "a map node lies outside every region", 0};
   const u64 off = to_u64(block_off(block));
   const auto* found = reinterpret_cast<const media::MapNode*>(persist_.memory().at(PoolOff{off}));
   if (found->magic.get() != media::kMapNodeMagic || found->level.get() != level || found->count.get() == 0 ||
-      found->count.get() > media::kMapNodeEntries || found->checksum.get() != node_checksum(*found, seed_))
+      found->count.get() > media::kMapNodeEntries ||
+      (sums == Sums::kCompare && found->checksum.get() != node_checksum(*found, seed_)))
     return Error{Errc::kCorrupt, "a map node is damaged", off};
   return found;
 }
@@ -108,7 +109,29 @@ Result<Extent> ExtentMap::decode_direct(u64 root) const {
   return e;
 }
 
-Result<Extent> ExtentMap::find(u64 root, u64 logical) const {
+bool ExtentMap::one_block(u64 root) { return tag(root) == media::kMapDirect && (root >> 3 & kDirectMax) == 1; }
+
+Result<u64> ExtentMap::end(u64 root) const {
+  if (root == 0) return u64{0};
+  if (tag(root) == media::kMapDirect) {
+    PMFS_ASSIGN(const Extent e, decode_direct(root));
+    return e.end();
+  }
+  if (tag(root) != media::kMapTree || root_level(root) > kMaxLevel)
+    return Error{Errc::kCorrupt, "a map root is of no known kind", 0};
+  u64 block = root_block(root);
+  for (u32 level = root_level(root);; --level) {
+    PMFS_ASSIGN(const media::MapNode* const at, node(block, level));
+    const media::MapEntry& last = at->entries[at->count.get() - 1];
+    if (level == 0) {
+      PMFS_ASSIGN(const Extent e, decode(last, to_u64(block_off(block))));
+      return e.end();
+    }
+    block = last.target.get() & kBlockMask;
+  }
+}
+
+Result<Extent> ExtentMap::find(u64 root, u64 logical, Sums sums) const {
   PMFS_ASSERT(logical < kMapEnd);
   u64 next = kMapEnd;  // where the next extent starts, if `logical` is in a hole
   if (tag(root) == media::kMapDirect) {
@@ -118,7 +141,7 @@ Result<Extent> ExtentMap::find(u64 root, u64 logical) const {
     if (root_level(root) > kMaxLevel) return Error{Errc::kCorrupt, "a map is too deep", 0};
     u64 block = root_block(root);
     for (u32 level = root_level(root);; --level) {
-      PMFS_ASSIGN(const media::MapNode* const at, node(block, level));
+      PMFS_ASSIGN(const media::MapNode* const at, node(block, level, sums));
       const media::MapEntry* const first = at->entries;
       const media::MapEntry* const end = first + at->count.get();
       const media::MapEntry* behind =

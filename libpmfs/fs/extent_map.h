@@ -53,8 +53,18 @@ class ExtentMap {
  public:
   ExtentMap(Persist& persist, const Regions& regions, u64 seed) : persist_(persist), regions_(regions), seed_(seed) {}
 
+  enum class Sums : bool { kSkip, kCompare };
+
   /// The extent or hole that holds `logical`, from `logical` on; a hole reaches to the next extent, or kMapEnd.
-  Result<Extent> find(u64 root, u64 logical) const;
+  /// @param sums  whether nodes' checksums are compared. They need not be where what is found proves itself, as a
+  ///              directory's leaf does; everything that keeps a walk inside the pool is checked all the same.
+  Result<Extent> find(u64 root, u64 logical, Sums sums = Sums::kCompare) const;
+
+  /// Whether a map is one block at 0, and no tree: known from its root word alone.
+  static bool one_block(u64 root);
+
+  /// The end of the last extent; 0: the map is empty. @error kCorrupt.
+  Result<u64> end(u64 root) const;
 
   /// Calls `visit` for each extent in [from, to), clipped to it, in order; stops at the first error.
   Result<void> each(u64 root, u64 from, u64 to, const std::function<Result<void>(const Extent&)>& visit) const;
@@ -79,7 +89,7 @@ class ExtentMap {
  private:
   struct Edit;
   static void drop_node(Edit& edit, u64 block);
-  Result<const media::MapNode*> node(u64 block, u32 level) const;
+  Result<const media::MapNode*> node(u64 block, u32 level, Sums sums = Sums::kCompare) const;
   // A node on the way down: its block and level, and the logical blocks that its entries may speak of.
   struct Below {
     u64 block;

@@ -14,6 +14,7 @@
 #include "fs/file_io.h"
 #include "fs/filesystem_impl.h"
 #include "fs/namei.h"
+#include "fs/read_unlocked.h"
 
 namespace pmfs {
 
@@ -203,14 +204,15 @@ Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
     for (int tries = 0;; ++tries) {
       PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, follow));
-      std::shared_lock lock(inode->lock);
-      if (const auto alive = check_alive(*volume, inode); !alive.ok()) {
-        if (at.self || tries == kLookTries)
-          return at.self ? alive.error() : Error{Errc::kNotFound, "it was removed", 0};
-        continue;  // removed between the walk and here; another file may have the name by now
-      }
-      if (ref == Ref::kPin) volume->inodes.add_pin(*inode);
-      return attributes_of(inode);
+      auto found = read_unlocked(*volume, inode, inode->version, [&](ReadSet* reads) -> Result<Attributes> {
+        if (reads != nullptr && ref == Ref::kPin) reads->give_up();  // a pin is taken under the lock
+        PMFS_TRY(check_alive(*volume, inode, reads));
+        if (reads == nullptr && ref == Ref::kPin) volume->inodes.add_pin(*inode);
+        return attributes_of(inode);
+      });
+      if (found.ok() || found.error().code != Errc::kStale || at.self) return found;
+      if (tries == kLookTries) return Error{Errc::kNotFound, "it was removed", 0};
+      // Removed between the walk and here; another file may have the name by now.
     }
   });
 }
@@ -623,9 +625,9 @@ Result<bool> Dir::read(u64 cookie, DirEntry& out) {
   return guarded([&]() -> Result<bool> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(fs_));
     PMFS_ASSIGN(const InodeRef dir, volume->inodes.get(ino_));
-    std::shared_lock lock(dir->lock);
-    PMFS_TRY(check_alive(*volume, dir));
-    if (cookie < kCookieDotDot) {
+    return read_unlocked(*volume, dir, dir->shape, [&](ReadSet* reads) -> Result<bool> {
+      PMFS_TRY(check_alive(*volume, dir, reads));
+      if (cookie >= kCookieDotDot) return stream_->listing.next(*volume, dir, cookie, out, reads);
       const bool dot = cookie < kCookieDot;
       out.ino = dot ? ino_ : InodeNo{dir.media().parent.get()};
       out.type = FileType::kDirectory;
@@ -633,8 +635,7 @@ Result<bool> Dir::read(u64 cookie, DirEntry& out) {
       out.name_len = dot ? 1 : 2;
       std::strcpy(out.name, dot ? "." : "..");
       return true;
-    }
-    return stream_->listing.next(*volume, dir, cookie, out);
+    });
   });
 }
 

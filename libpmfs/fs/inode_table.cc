@@ -4,18 +4,13 @@
 #include <bit>
 
 #include "base/assert.h"
+#include "base/thread_index.h"
 
 namespace pmfs {
 
 namespace {
 constexpr u64 kFirstGrowth = 4;   // blocks: 16 KiB
 constexpr u64 kLastGrowth = 256;  // 1 MiB
-
-u32 thread_index() {
-  static std::atomic<u32> next{0};
-  thread_local const u32 index = next.fetch_add(1, std::memory_order_relaxed);
-  return index;
-}
 }  // namespace
 
 InodeRef::~InodeRef() {
@@ -219,6 +214,7 @@ Result<InodeRef> InodeTable::get(InodeNo ino) {
   }
   if (state->media == nullptr) state->media = &slot(number - 1);
   state->refs += 1;
+  state->asked_for = true;
   return InodeRef(this, state.get());
 }
 
@@ -240,7 +236,8 @@ void InodeTable::trim(Shard& home) {
   for (u32 looked = 0; looked < 32; ++looked) {
     const std::size_t bucket = home.trim_at++ % buckets;
     for (auto it = home.states.begin(bucket); it != home.states.end(bucket); ++it) {
-      const InodeState& state = *it->second;
+      InodeState& state = *it->second;
+      if (std::exchange(state.asked_for, false)) continue;  // a directory in use would have to look at its index anew
       if (state.refs != 0 || state.handles != 0 || state.pins != 0 || state.unlinked || state.times_lazy ||
           state.atime_ns != 0 || !lanes_.retired(state.last))
         continue;

@@ -35,12 +35,21 @@ namespace pmfs {
 
 class InodeTable;
 
+/// Words that say what a directory is and where its leaves are. The others change with each entry: readers of entries
+/// need not start again for them.
+inline constexpr u64 kShapeWords =
+    1u << offsetof(media::Inode, state_gen) / 8 | 1u << offsetof(media::Inode, mode_links) / 8 |
+    1u << offsetof(media::Inode, uid_gid) / 8 | 1u << offsetof(media::Inode, map_root) / 8 |
+    1u << offsetof(media::Inode, parent) / 8 | 1u << offsetof(media::Inode, rdev_index) / 8;
+
 /// The DRAM side of an inode. Members are guarded by `lock` unless stated.
 struct InodeState {
   InodeNo ino{};
   media::Inode* media = nullptr;
   std::shared_mutex lock;
   ChangeMark last;               // the commit that changed it last
+  Version version;               // of all words of the inode
+  Version shape;                 // of those that look-ups in a directory need: kShapeWords
   bool dead = false;             // freed, and nobody holds it: only the number is left
   bool times_lazy = false;       // times were stored without a record and not flushed
   ChangeMark atime_logged;       // the commit that last logged the atime word
@@ -55,10 +64,11 @@ struct InodeState {
   bool index_lacks_space = false;  // a rebuild found no blocks; it is not tried again until the directory changes hands
 
   // Guarded by the table's shard mutex.
-  u32 refs = 0;           // InodeRefs
-  u64 handles = 0;        // open files and streams
-  u64 pins = 0;           // look-up counts of a bridge
-  bool unlinked = false;  // free on the medium, held here
+  u32 refs = 0;            // InodeRefs
+  u64 handles = 0;         // open files and streams
+  u64 pins = 0;            // look-up counts of a bridge
+  bool unlinked = false;   // free on the medium, held here
+  bool asked_for = false;  // since the last look for states to drop: what is in use stays, with what it knows
 };
 
 /// A counted reference to an InodeState. Holds no lock.

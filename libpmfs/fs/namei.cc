@@ -236,7 +236,7 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
   DirectoryEdit edit(volume, dir, commit, hold, now);
   PMFS_TRY(edit.insert(parent.name, inode.ino(), type_of_mode(node.mode)));
   if (directory) edit.add_links(+1);
-  commit.touch(inode->last);
+  commit.touch(inode->last, watched(inode));
   const u32 generation = media::high_half(inode.media().state_gen.get()) + 1;
   commit.set(inode.media().state_gen, media::join(media::kSlotLive, generation));
 

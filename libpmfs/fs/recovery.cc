@@ -51,7 +51,7 @@ Volume::Volume(Memory memory, media::Superblock& sb, Regions region_list, LaneKe
                     return regions.contains_blocks({block, 1});
                   },
                   sb.hash_seed.get()},
-      quarantine(lanes, persist,
+      quarantine(lanes, persist, sections,
                  [this](const Freed& freed) {
                    for (const BlockRun& run : freed.blocks) blocks.release(run);
                    for (const u64 slot : freed.slots) inodes.add_free_slot(slot);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fs/directory.h"
+#include "fs/read_unlocked.h"
 
 namespace pmfs {
 
@@ -42,12 +43,12 @@ struct Step {
   FileType type;
 };
 
-// Looks `name` up in the directory where the walk stands: search permission, then the entry.
-Result<Step> step(Walk& walk, std::string_view name) {
-  if (name.size() > kNameMax) return Error{Errc::kNameTooLong, "a name is longer than 255 bytes", 0};
+// Looks `name` up in the directory where the walk stands: search permission, then the entry. The inode is referred to
+// before what was read is found to be whole: so it is still the entry's then, and its slot is not reused afterwards
+// (I5).
+Result<Step> step_once(Walk& walk, std::string_view name, ReadSet* reads) {
   InodeRef& dir = walk.here;
-  std::shared_lock lock(dir->lock);
-  if (!check_alive(walk.volume, dir).ok()) return Error{Errc::kNotFound, "a directory of the path is gone", 0};
+  if (!check_alive(walk.volume, dir, reads).ok()) return Error{Errc::kNotFound, "a directory of the path is gone", 0};
   if (type_of(dir.media()) != FileType::kDirectory)
     return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
   PMFS_TRY(check_access(dir.media(), kMayExecute, walk.who));
@@ -58,11 +59,17 @@ Result<Step> step(Walk& walk, std::string_view name) {
     if (!ref.ok()) return Error{Errc::kCorrupt, "a directory's parent cannot be", 0};
     return Step{std::move(*ref), FileType::kDirectory};
   }
-  PMFS_ASSIGN(const auto entry, find_entry(walk.volume, dir, name));
+  PMFS_ASSIGN(const auto entry, find_entry(walk.volume, dir, name, reads));
   if (!entry.has_value()) return Error{Errc::kNotFound, "no such file or directory", 0};
   auto found = walk.volume.inodes.get(entry->ino);
   if (!found.ok()) return Error{Errc::kCorrupt, "an entry names no inode", to_u64(block_off(entry->block))};
   return Step{std::move(*found), entry->type};
+}
+
+Result<Step> step(Walk& walk, std::string_view name) {
+  if (name.size() > kNameMax) return Error{Errc::kNameTooLong, "a name is longer than 255 bytes", 0};
+  return read_unlocked(walk.volume, walk.here, walk.here->shape,
+                       [&](ReadSet* reads) { return step_once(walk, name, reads); });
 }
 
 // Puts a link's target in front of what is left of the path.
@@ -128,9 +135,14 @@ Result<void> check_access(const media::Inode& inode, unsigned wanted, const Cred
   return Error{Errc::kAccess, "permission denied", 0};
 }
 
-Result<void> check_alive(const Volume& volume, const InodeRef& ref) {
-  if (!ref->dead && (media::low_half(ref.media().state_gen.get()) == media::kSlotLive || volume.inodes.held(*ref)))
+Result<void> check_alive(const Volume& volume, const InodeRef& ref, ReadSet* reads) {
+  const bool live = media::low_half(ref.media().state_gen.get()) == media::kSlotLive;
+  if (reads != nullptr) {
+    if (live) return {};
+    reads->give_up();
+  } else if (!ref->dead && (live || volume.inodes.held(*ref))) {
     return {};
+  }
   return Error{Errc::kStale, "the inode is gone", 0};
 }
 
@@ -154,9 +166,7 @@ Result<Parent> resolve_parent(Volume& volume, const At& at, const Credentials& w
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow) {
   if (at.self) {
     PMFS_ASSIGN(InodeRef ref, volume.inodes.get(at.dir));
-    std::shared_lock lock(ref->lock);
-    PMFS_TRY(check_alive(volume, ref));
-    lock.unlock();
+    PMFS_TRY(read_unlocked(volume, ref, ref->shape, [&](ReadSet* reads) { return check_alive(volume, ref, reads); }));
     return ref;
   }
   PMFS_ASSIGN(Walk walk, start(volume, at, who));

@@ -1,6 +1,7 @@
 // From paths to inodes, one component after another; and the permission checks on the way.
 //
-//   N1  Each directory is looked at under its shared lock, one at a time: a walk holds no lock when it returns.
+//   N1  Each directory is looked at without its lock, or under its shared lock, one at a time (fs/read_unlocked.h): a
+//       walk holds no lock when it returns.
 //   N2  What is returned was reached at some moment within the call. Whoever acts on it locks it and looks again.
 // Thread rules: all functions from any thread, without locks held.
 // Source: POSIX.1-2017 4.13 Pathname Resolution; path_resolution(7).
@@ -18,8 +19,9 @@ inline constexpr unsigned kMayExecute = 1, kMayWrite = 2, kMayRead = 4;
 /// Whether `who` may do all of `wanted` (a sum of the above) to an inode with these words. @error kAccess.
 Result<void> check_access(const media::Inode& inode, unsigned wanted, const Credentials& who);
 
-/// Whether the inode answers at all. REQUIRES: its lock, at least shared. @error kStale.
-Result<void> check_alive(const Volume& volume, const InodeRef& ref);
+/// Whether the inode answers at all. REQUIRES: its lock, at least shared; or `reads`, which gives up for one without
+/// names: whether that is held is known under the lock. @error kStale.
+Result<void> check_alive(const Volume& volume, const InodeRef& ref, ReadSet* reads = nullptr);
 
 inline u32 mode_of(const media::Inode& inode) { return media::low_half(inode.mode_links.get()) & 0xffff; }
 inline FileType type_of(const media::Inode& inode) { return type_of_mode(mode_of(inode)); }

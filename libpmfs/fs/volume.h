@@ -31,6 +31,8 @@ struct Volume {
   BlockAlloc blocks;
   ExtentMap maps;
   htree::IndexSpace index_space;
+  VersionTable versions;  // of directory leaves, by block; an inode's are in its state
+  ReadSections sections;  // readers that hold no lock
   Quarantine quarantine;
   InodeTable inodes;
   htree::NameHasher hash_name;
@@ -41,6 +43,7 @@ struct Volume {
   u64 lanes_undone = 0;
   bool saved_map_used = false;
   mutable std::atomic<u64> damaged_indexes{0};  // directory indexes found damaged since it was opened
+  mutable std::atomic<u64> locked_reads{0};     // look-ups that took a lock in the end (fs/read_unlocked.h)
 
   bool read_only() const { return options.read_only || persist.failed() || blocks.damaged(); }
   /// @error kReadOnly. Asked before anything that changes the pool.
@@ -50,7 +53,7 @@ struct Volume {
     if (blocks.damaged()) return Error{Errc::kReadOnly, "a block has two owners; the file system is read-only now", 0};
     return {};
   }
-  Commit begin_commit() { return Commit(lanes, persist); }
+  Commit begin_commit() { return Commit(lanes, persist, &versions); }
 
   /// Runs an operation; if it finds no space, reclaims what waits in the quarantine (one fence more) and runs it again.
   /// REQUIRES: no lock held. The operation has stored nothing live when it fails.

@@ -12,7 +12,7 @@ expect 2 "$PMFS" bench dirscale --sizes 5x
 expect 0 "$PMFS" bench dirscale --quick --sizes 300,2k
 shown '^dirscale/index/2k/create_ns '
 
-expect 0 "$PMFS" bench dirscale dirindex --sizes 2k --quick --json --loads webproxy --files 500 --loops 50
+expect 0 "$PMFS" bench dirscale --sizes 2k dirindex --quick --json --loads webproxy --files 500 --loops 50
 shown '^{"schema":1,"rows":\['
 for metric in create_ns lookup_ns miss_ns unlink_ns list_ns lines_per_create; do
   shown "\"id\":\"dirscale/index/2k/$metric\",\"figure\":\"dirscale\",\"case\":\"index/2k\",\"metric\":\"$metric\""

@@ -236,7 +236,8 @@ Report slot_reused(const Fault& fault) {
   persist.store(store.word('b'), 1);
   memory.settle();
   bool free = false;
-  Quarantine quarantine(store.lanes(), persist, [&](const Freed&) { free = true; });
+  ReadSections readers;
+  Quarantine quarantine(store.lanes(), persist, readers, [&](const Freed&) { free = true; });
   memory.begin_trace();
   memory.mark(MarkKind::kBegin, 0);
   store.run_on(0, {{'a', 0}, {'b', 0}});

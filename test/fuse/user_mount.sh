@@ -35,7 +35,7 @@ done
 server=$(as_nobody "$PROBE" server "$MNT")
 kill -9 "$server"
 wait_for_end "$server"
-refused "not connected" as_nobody ls "$MNT"
+refused "not connected|connection abort" as_nobody ls "$MNT"
 as_nobody "$PMFS" mount "$POOL" "$MNT" >/dev/null 2>&1 || die "mount over a dead mount"
 same "$(as_nobody cat "$MNT/file")" mine "after the server was killed"
 as_nobody "$PMFS" umount "$MNT" || die "umount"

@@ -11,7 +11,7 @@ struct Fixture {
   Fixture() : memory(MiniStore::kSize) {
     MiniStore::format(memory);
     store.emplace(memory.memory(), 4);
-    quarantine.emplace(store->lanes(), store->persist(), [this](const Freed& freed) {
+    quarantine.emplace(store->lanes(), store->persist(), readers, [this](const Freed& freed) {
       for (const BlockRun& run : freed.blocks) blocks += run.count;
       slots += freed.slots.size();
       still_counted = quarantine->blocks();  // no lock of the quarantine's is held here
@@ -21,6 +21,7 @@ struct Fixture {
 
   SimMemory memory;
   std::optional<MiniStore> store;
+  ReadSections readers;
   std::optional<Quarantine> quarantine;
   u64 blocks = 0, slots = 0, still_counted = 0;
 };
