@@ -134,7 +134,7 @@ if [ $all = yes ]; then
     PMFS_LONG=1 PMFS_KILL_ROUNDS=20 test_row "gcc release, long forms" build
   fi
   if build_row "clang" build-clang -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_COMPILER=clang \
-    -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "$(warnings_for clang++ 14)"; then
+    -DCMAKE_CXX_COMPILER=clang++ -DPMFS_TRACE_STORES=ON -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "$(warnings_for clang++ 14)"; then
     test_row "clang" build-clang
     say "--- clang-tidy"
     started=$SECONDS

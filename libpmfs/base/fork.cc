@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/rcu.h"
+
 namespace pmfs {
 
 namespace internal {
@@ -22,11 +24,19 @@ constinit ForkWatch* first_watch = nullptr;  // guarded by hold_mutex
 }  // namespace
 
 struct ForkHandlers {
-  static void prepare() { hold_mutex.lock(); }
+  // RCU's locks after ours: whoever opens or closes may wait for a grace period.
+  static void prepare() {
+    hold_mutex.lock();
+    rcu_before_fork();
+  }
 
-  static void parent() { hold_mutex.unlock(); }
+  static void parent() {
+    rcu_after_fork(false);
+    hold_mutex.unlock();
+  }
 
-  // The child has one thread, this one, which took hold_mutex in prepare(). Only system calls and plain stores here.
+  // The child has one thread, this one, which took hold_mutex in prepare(). Only system calls and plain stores here,
+  // and liburcu's own handler, so that its exit code finds its locks free; no call of ours gets there in a child.
   static void child() {
     for (ForkWatch* watch = first_watch; watch != nullptr;) {
       for (const int fd : watch->fds_) ::close(fd);
@@ -43,6 +53,7 @@ struct ForkHandlers {
     }
     first_watch = nullptr;
     internal::fork_generation_.fetch_add(1, std::memory_order_relaxed);
+    rcu_after_fork(true);
     hold_mutex.unlock();
   }
 };

@@ -239,6 +239,24 @@ Result<void> Filesystem::access(At at, int mode, const Credentials& who, Follow 
   });
 }
 
+Result<DirectoryInfo> Filesystem::directory_info(At at, const Credentials& who) {
+  return guarded([&]() -> Result<DirectoryInfo> {
+    PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, Follow::kYes));
+    std::shared_lock lock(inode->lock);
+    PMFS_TRY(check_alive(*volume, inode));
+    if (type_of(inode.media()) != FileType::kDirectory) return Error{Errc::kNotDirectory, "not a directory", 0};
+    DirectoryInfo info;
+    info.entries = inode.media().entry_count.get();
+    info.index_levels = htree::Index::levels(usable_index(*volume, inode));
+    PMFS_TRY(volume->maps.each(inode.media().map_root.get(), 0, kMapEnd, [&](const Extent& e) -> Result<void> {
+      info.leaves += e.count;
+      return {};
+    }));
+    return info;
+  });
+}
+
 Result<SpaceInfo> Filesystem::space() const {
   PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
   SpaceInfo space;

@@ -23,6 +23,7 @@ void add_cat(CLI::App& app, int& exit_code);
 void add_put(CLI::App& app, int& exit_code);
 void add_get(CLI::App& app, int& exit_code);
 void add_dump(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
 void add_count(CLI::App& app, int& exit_code);
 
 }  // namespace pmfs::tools

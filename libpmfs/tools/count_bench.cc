@@ -1,50 +1,15 @@
 #include "count_bench.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
+
+#include "throw_away_pool.h"
 
 namespace pmfs::tools {
 
 namespace {
-
-/// Folders for a throw-away pool, the best first.
-std::vector<std::string> folders(u64 bytes) {
-  std::vector<std::string> out;
-  const char* const tmpdir = std::getenv("TMPDIR");
-  for (const char* folder : {"/dev/shm", tmpdir, "/tmp"}) {
-    struct statvfs st {};
-    if (folder == nullptr || *folder == '\0' || access(folder, W_OK) != 0 || statvfs(folder, &st) != 0) continue;
-    if (st.f_bavail * st.f_frsize > bytes) out.emplace_back(folder);
-  }
-  return out;
-}
-
-/// Makes and opens a pool whose name is gone again before anything happens in it.
-Filesystem throw_away_pool(u64 bytes) {
-  std::string why = fmt::format("no folder has {} bytes free; set TMPDIR to one that has", bytes);
-  for (const std::string& folder : folders(bytes)) {
-    std::string own = folder + "/pmfs-count-XXXXXX";
-    if (mkdtemp(own.data()) == nullptr) continue;
-    const std::string pool = own + "/pool";
-    FormatOptions format;
-    format.size_bytes = bytes;
-    format.label = "count";
-    Result<void> made = Filesystem::format(pool, format);
-    Result<Filesystem> fs = made.ok() ? Filesystem::open(pool) : Result<Filesystem>(made.error());
-    if (!fs.ok()) why = fmt::format("{}: {} {}", pool, describe(fs.error().code), error_detail());
-    unlink(pool.c_str());
-    rmdir(own.c_str());
-    if (fs.ok()) return std::move(*fs);
-  }
-  throw std::runtime_error("no throw-away pool could be made: " + why);
-}
 
 void call(const Case::Step& step, Bench& bench) {
   if (step) step(bench);
@@ -128,8 +93,6 @@ void Bench::remove(InodeNo parent, const std::string& what) {
 }
 
 void run_cases(const std::vector<CaseGroup>& groups, unsigned runs, unsigned warm_up, Meter& meter) {
-  // The pool dies with this process: on any medium, count what a persistent memory would see, not msync.
-  setenv("PMEM_IS_PMEM_FORCE", "1", 0);
   std::size_t row = 0;
   for (const CaseGroup& group : groups) {
     Bench bench;

@@ -2,6 +2,7 @@
 // one in the whole file system: each time some sequence must show why the rule is there.
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include "test/crash/scenarios.h"
 #include "test/support/catch.h"
@@ -29,7 +30,11 @@ Scenario sequence(u64 seed, std::vector<std::string>& did) {
   scenario.seed = seed;
   scenario.prepare = [=](User& u) {
     Prng prng(mix(seed));
-    for (int i = 0; i < 8; ++i) u.anything(prng);
+    std::set<InodeNo> lazy;
+    for (int i = 0; i < 8; ++i)
+      for (const InodeNo ino : u.anything(prng).times_lazy) lazy.insert(ino);
+    // Times stored without a record may be lost, and the judge does not know those from before its first step.
+    for (const InodeNo ino : lazy) (void)u.fs().sync(ino);
     if (!prng.once_in(3)) return;
     // Nearly full, so that freed space is needed again.
     (void)u.fs().mknod("/fill", 0644, 0, Credentials::root());
@@ -73,7 +78,7 @@ ScenarioOptions sequence_options() {
 }
 
 TEST_CASE("sequences: after a crash every operation is there or not, in order", "[crash][fs]") {
-  const Seeds seeds = seeds_from(1, long_form() ? 2000 : 60);
+  const Seeds seeds = seeds_from(1, long_form() ? 600 : 60);
   Report sum;
   for (u64 seed = seeds.first; seed <= seeds.last && sum.clean(); ++seed)
     sum += explore_sequence(seed, sequence_options());
@@ -113,7 +118,7 @@ Report explore_after_kill(u64 seed) {
 
 TEST_CASE("sequences: a killed process and then a power cut lose nothing that the next process has shown",
           "[crash][fs]") {
-  const Seeds seeds = seeds_from(1001, long_form() ? 2000 : 80);
+  const Seeds seeds = seeds_from(1001, long_form() ? 600 : 80);
   Report sum;
   for (u64 seed = seeds.first; seed <= seeds.last && sum.clean(); ++seed) sum += explore_after_kill(seed);
   sum.name = text(seeds.last - seeds.first + 1, " killed sequences");

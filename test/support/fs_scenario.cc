@@ -437,7 +437,9 @@ Report crash(const Scenario& scenario, const Ran& ran, const ScenarioOptions& op
   report.followed_states = later.all_states();
   report.failures.insert(report.failures.end(), later.failures.begin(), later.failures.end());
   if (options.kills && report.clean()) {
-    TreeJudge again(ran.trees, ran.allowances);
+    std::vector<Allowance> allowances = ran.allowances;
+    for (Allowance& one : allowances) one.closes = false;  // the next process has opened the pool: its map is used up
+    TreeJudge again(ran.trees, std::move(allowances));
     report += Explorer(subject, explore).explore_kills(ran.trace, again);
   }
   return report;

@@ -115,7 +115,7 @@ libpmem(log|blk|pool|set)\.h libpmfs/fs/pool\.cc
 xxhash\.h|xxh3\.h            libpmfs/base/checksum\.cc
 urcu.*                       libpmfs/base/rcu\.(h|cc)
 fuse.*                       fuse_bridge/.*|test/fuse/.*
-CLI/.*                       libpmfs/tools/.*
+CLI/.*                       libpmfs/tools/.*|test/bench/.*
 (fmt|nlohmann)/.*            libpmfs/tools/.*|test/.*
 catch2/.*                    test/support/catch(\.h|_main\.cc)
 TABLE

@@ -117,6 +117,13 @@ struct SpaceInfo {
   u64 inodes_free = 0;
 };
 
+/// What a directory is made of.
+struct DirectoryInfo {
+  u64 entries = 0;
+  u64 leaves = 0;        ///< blocks that hold entries
+  u32 index_levels = 0;  ///< levels of the index that look-ups use; 0: its leaves are scanned
+};
+
 struct RegionInfo { u64 off = 0; u64 length_bytes = 0; };
 
 /// Facts about an open pool.
@@ -301,6 +308,10 @@ class Filesystem {
 
   /// Whether `who` may do `mode` (R_OK | W_OK | X_OK). @error kAccess. Source: POSIX.1-2017 faccessat().
   Result<void> access(At at, int mode, const Credentials& who, Follow follow = Follow::kYes);
+
+  /// How large the directory `at` is, and whether it has an index in use.
+  /// @error      kNotDirectory. Cost: reads the directory's map; the first use of an index also looks at all of that.
+  Result<DirectoryInfo> directory_info(At at, const Credentials& who);
 
   Result<SpaceInfo> space() const;
   PoolInfo info() const;
