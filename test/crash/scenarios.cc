@@ -2,6 +2,8 @@
 // leaves out its flushes and fences one by one.
 #include "test/crash/scenarios.h"
 
+#include "fs/file_io.h"
+#include "fs/filesystem_impl.h"
 #include "test/support/text.h"
 
 namespace pmfs::test {
@@ -189,6 +191,40 @@ void add_write(Scenarios& all) {
   add(one("write", "write into a hole", holes, write("/f", 16384, 4096)));
   add(one("write", "write into a hole, unaligned", holes, write("/f", 17001, 333)));
   add(one("write", "write over data and holes", holes, write("/f", 6001, 9999)));
+}
+
+Step reserve(const std::string& path, u64 first, u64 count) {
+  return [=](User& u) {
+    Volume& volume = volume_of(u.fs());
+    const InodeNo ino = must(u.fs().stat(path, Credentials::root()), "stat").ino;
+    Allowance allowance;
+    allowance.times_settled.push_back(ino);
+    must(volume.with_space([&]() -> Result<void> {
+      PMFS_ASSIGN(const InodeRef ref, volume.inodes.get(ino));
+      return reserve_blocks(volume, ref, first, count);
+    }),
+         "reserve");
+    return allowance;
+  };
+}
+
+// reserved blocks read as zero until a write into them is there, whatever lay in them
+void add_reserved(Scenarios& all) {
+  const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
+  // What is reserved later held data before.
+  const auto dirty = [](User& u) {
+    file_with_data(u, "/old", 100'000), u.unlink("/old"), u.create("/f");
+    volume_of(u.fs()).quarantine.drain();
+  };
+  const auto reserved = [=](User& u) { dirty(u), reserve("/f", 0, 6)(u); };
+  add(one("write", "reserve blocks", dirty, reserve("/f", 0, 6)));
+  add(one(
+      "write", "reserve blocks around data", [=](User& u) { dirty(u), write("/f", 8192, 5000)(u); },
+      reserve("/f", 0, 8)));
+  add(one("write", "write into reserved blocks", reserved, write("/f", 8192, 4096)));
+  add(one("write", "write into reserved blocks, unaligned", reserved, write("/f", 5001, 9333)));
+  add(one("write", "write into reserved blocks and behind them", reserved, write("/f", 20001, 9333)));
+  add(one("write", "write into all reserved blocks", reserved, write("/f", 0, 6 * 4096)));
 }
 
 // write: a file's map grows from a word to a tree, and the tree by copying
@@ -504,8 +540,8 @@ const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> all = [] {
     Scenarios list;
     for (const auto add : {add_create, add_link, add_remove, add_remove2, add_rename, add_rename_directory,
-                           add_exchange, add_write, add_map, add_overwrite, add_truncate, add_attributes, add_times,
-                           add_leaves, add_full, add_close, add_threads, add_drain})
+                           add_exchange, add_write, add_reserved, add_map, add_overwrite, add_truncate, add_attributes,
+                           add_times, add_leaves, add_full, add_close, add_threads, add_drain})
       add(list);
     return list;
   }();
