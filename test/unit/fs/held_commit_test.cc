@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "test/support/memory_fs.h"
@@ -58,8 +59,9 @@ class HoldOneCommit final : public SimHook {
 
 TEST_CASE("threads: one held inside its directory's commit stops no create, look-up or removal elsewhere",
           "[unit][fs]") {
+  std::optional<HoldOneCommit> holder;  // goes last: closing still tells it
   MemoryFs fs(u64{16} << 20);
-  HoldOneCommit hold(fs.memory());
+  HoldOneCommit& hold = holder.emplace(fs.memory());
   fs.reopen();  // the file system finds its hook when it is opened
   must(fs->mkdir("/held", 0755, kRoot));
   must(fs->mkdir("/free", 0755, kRoot));
@@ -85,8 +87,9 @@ TEST_CASE("threads: one held inside its directory's commit stops no create, look
 
 TEST_CASE("readers: a commit that is prepared stops no look-up and no listing in its own directory", "[unit][fs]") {
   for (const int names : {3, 300}) {  // one leaf, and many
+    std::optional<HoldOneCommit> holder;  // goes last: closing still tells it
     MemoryFs fs(u64{16} << 20);
-    HoldOneCommit hold(fs.memory());
+    HoldOneCommit& hold = holder.emplace(fs.memory());
     fs.reopen();
     must(fs->mkdir("/held", 0755, kRoot));
     for (int i = 0; i < names; ++i) must(fs->mknod("/held/" + std::to_string(i), 0644, 0, kRoot));
@@ -106,8 +109,9 @@ TEST_CASE("readers: a commit that is prepared stops no look-up and no listing in
 }
 
 TEST_CASE("readers: a listing goes on beside a prepared commit", "[unit][fs]") {
+  std::optional<HoldOneCommit> holder;  // goes last: closing still tells it
   MemoryFs fs(u64{16} << 20);
-  HoldOneCommit hold(fs.memory());
+  HoldOneCommit& hold = holder.emplace(fs.memory());
   fs.reopen();
   must(fs->mkdir("/held", 0755, kRoot));
   for (int i = 0; i < 300; ++i) must(fs->mknod("/held/" + std::to_string(i), 0644, 0, kRoot));
@@ -125,8 +129,9 @@ TEST_CASE("readers: a listing goes on beside a prepared commit", "[unit][fs]") {
 }
 
 TEST_CASE("readers: what is in place and not yet durable is waited for, not seen", "[unit][fs]") {
+  std::optional<HoldOneCommit> holder;  // goes last: closing still tells it
   MemoryFs fs(u64{16} << 20);
-  HoldOneCommit hold(fs.memory(), Order::kFence2);
+  HoldOneCommit& hold = holder.emplace(fs.memory(), Order::kFence2);
   fs.reopen();
   must(fs->mkdir("/held", 0755, kRoot));
   hold.arm();
@@ -147,8 +152,9 @@ TEST_CASE("readers: what is in place and not yet durable is waited for, not seen
 }
 
 TEST_CASE("readers: permission that is given and not yet durable is waited for, not used", "[unit][fs]") {
+  std::optional<HoldOneCommit> holder;  // goes last: closing still tells it
   MemoryFs fs(u64{16} << 20);
-  HoldOneCommit hold(fs.memory(), Order::kFence2);
+  HoldOneCommit& hold = holder.emplace(fs.memory(), Order::kFence2);
   fs.reopen();
   must(fs->mkdir("/held", 0700, kRoot));
   must(fs->mknod("/held/x", 0644, 0, kRoot));
@@ -175,8 +181,9 @@ TEST_CASE("readers: permission that is given and not yet durable is waited for, 
 }
 
 TEST_CASE("readers: without the versions, what is not yet durable is seen", "[unit][fs][mutation]") {
+  std::optional<HoldOneCommit> holder;  // goes last: closing still tells it
   MemoryFs fs(u64{16} << 20);
-  HoldOneCommit hold(fs.memory(), Order::kFence2);
+  HoldOneCommit& hold = holder.emplace(fs.memory(), Order::kFence2);
   hold.left_out = Rule::kHideUntilDurable;
   fs.reopen();
   must(fs->mkdir("/held", 0755, kRoot));
