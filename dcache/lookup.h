@@ -1,14 +1,19 @@
-// The look-up interface: what a path resolver asks of the file system, one name and one inode at a time. `fs`
-// implements it, and so far its path walk is the only caller. The dentry cache will take the same interface and stand
-// in between, so that a warm look-up never reaches the directory (README.md).
+// The look-up interface: what the cache asks of the file system when it does not know. `fs` implements it.
 //
-//   L1  An answer is exact: it was true at some instant between call and return.
+//   L1  An answer is exact: all of it was true at one instant between call and return.
 //   L2  An answer shows nothing that is not yet durable; after a crash it cannot turn out never to have been so.
-//   L3  Answers are numbers. They keep nothing alive: between lookup() and the next call the inode may be freed, and
-//       possibly used again, which the generation then shows.
+//   L3  Answers are numbers. They keep nothing alive: the inode may be freed when the call has returned, and possibly
+//       used again, which the generation then shows.
+//   L4  `seen` runs with that answer while the lock that makes it true is held (shared) of the inode that was asked. So
+//       what it puts into a cache is there before whoever changes that inode can tell the cache of the change. If a
+//       writer has that lock, `seen` does not run: the answer is for now only.
 // Threads: every function from any thread at any time. None stores to the medium, flushes or fences.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "pmfs/result.h"
@@ -23,6 +28,8 @@ struct Target {
   u32 type = 0;        ///< S_IFMT bits: S_IFDIR, S_IFREG, ...
 };
 
+inline constexpr u32 kTypeMask = 0170000, kTypeDirectory = 0040000, kTypeSymlink = 0120000;
+
 /// What decides who may do what with an inode.
 struct Permission {
   u32 mode = 0;  ///< permission, set-id and sticky bits, with S_IFMT
@@ -31,21 +38,46 @@ struct Permission {
   u64 acl = 0;  ///< reference to its access ACL; 0: none, the mode alone decides
 };
 
+/// Who is asking.
+struct Searcher {
+  bool may_all = false;  ///< root, or checked elsewhere: every directory may be searched
+  u32 uid = 0;
+  u32 gid = 0;
+  std::span<const u32> groups = {};  ///< the memory outlives the call
+  bool* depends = nullptr;           ///< set if other groups or privileges could lead to another answer
+  bool beneath = false;              ///< the way must not leave the directory where it starts (kCrossDevice)
+};
+
+/// One directory at one instant.
+struct Answer {
+  InodeNo ino{};
+  u64 generation = 0;
+  Permission permission;
+  bool removed = false;          ///< it has no name any more, and somebody still holds it
+  std::optional<Target> target;  ///< what was asked for, if it is there
+};
+
+using Seen = std::function<void(const Answer&)>;
+
 class LookupSource {
  public:
   virtual ~LookupSource() = default;
 
-  /// Finds a name in a directory. `.` and `..` are the resolver's affair, and not asked here.
-  /// @param dir   the directory.
-  /// @param name  1 to kNameMax bytes, neither '/' nor NUL in them.
-  /// @error       kNotFound: no such name. kNotDirectory: `dir` is none. kStale: `dir` is not there any more. kCorrupt.
-  /// Durability:  stores nothing.
-  virtual Result<Target> lookup(InodeNo dir, std::string_view name) = 0;
+  /// Finds a name in a directory.
+  /// @param generation  of the directory; 0: whichever it has.
+  /// @param name        1 to kNameMax bytes, neither '/' nor NUL in them, and neither "." nor "..".
+  /// @error             kNotDirectory: `dir` is none. kStale: `dir` is not there any more. kCorrupt.
+  /// Durability:        stores nothing.
+  virtual Result<Answer> lookup(InodeNo dir, u64 generation, std::string_view name, const Seen& seen) = 0;
 
-  /// The words that a search or access check needs.
-  /// @error       kStale: the inode is not there any more. kCorrupt.
-  /// Durability:  stores nothing.
-  virtual Result<Permission> permission(InodeNo ino) = 0;
+  /// A directory's own words, and its parent as the target (of the root: the root). @error as lookup().
+  virtual Result<Answer> parent(InodeNo dir, u64 generation, const Seen& seen) = 0;
+
+  /// A symbolic link's target. @error kStale: it is not there any more. kInvalid: no symbolic link. kCorrupt.
+  virtual Result<std::string> link_target(InodeNo link, u64 generation) = 0;
+
+  /// Whether `who` may search a directory that has an ACL. @error kStale.
+  virtual Result<bool> may_search(InodeNo dir, u64 generation, const Searcher& who) = 0;
 };
 
 }  // namespace pmfs::dcache

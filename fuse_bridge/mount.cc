@@ -10,8 +10,9 @@
 #include <cstring>
 #include <memory>
 
-#include "fuse_bridge/mount_table.h"
+#include "fuse_bridge/mount_point.h"
 #include "fuse_bridge/server.h"
+#include "mounted/mount_table.h"
 
 namespace pmfs::bridge {
 
@@ -40,8 +41,8 @@ std::string prepare_mount_point(const std::string& dir) {
     }
     if (error == ENOENT || error == ENOTDIR) return dir + ": " + std::strerror(error);
     if (!is_dead(error)) return {};  // mounting may succeed all the same, and gives the better reason if not
-    const std::optional<MountEntry> mount = mount_at(dir);
-    if (!mount || mount->type != kMountType)
+    const std::optional<mounted::MountEntry> mount = mounted::mount_at(dir);
+    if (!mount || mount->type != mounted::kMountType)
       return dir + ": a dead mount" + (mount ? " of type " + mount->type : "") + " is in the way; unmount it first";
     if (const int failed = detach(dir, true); failed != 0)
       return dir + ": a dead mount of " + mount->source + " could not be cleared: " + std::strerror(failed);

@@ -13,7 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "fuse_bridge/batch.h"
 #include "fuse_bridge/parallel_dirops.h"
+#include "fuse_bridge/statistics.h"
+#include "mounted/wire.h"
 
 namespace pmfs::bridge {
 
@@ -570,11 +573,19 @@ void on_readdirplus(fuse_req_t req, fuse_ino_t ino, std::size_t size, off_t off,
 // --- Questions about the mount
 // ----------------------------------------------------------------------------------------------
 
-void on_ioctl(fuse_req_t req, fuse_ino_t, unsigned command, void*, fuse_file_info*, unsigned flags, const void*,
-              std::size_t, std::size_t out_size) noexcept {
+void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void*, fuse_file_info*, unsigned flags, const void* in,
+              std::size_t in_size, std::size_t out_size) noexcept {
   answer(req, Request::kIoctl, [&](Bridge& bridge) {
     if ((flags & FUSE_IOCTL_UNRESTRICTED) != 0) {
       fuse_reply_err(req, ENOTTY);
+    } else if (mounted::is_batch_ioctl(command)) {
+      answer_batch(bridge, req, ino_of(ino), {static_cast<const char*>(in), in_size}, out_size);
+    } else if (command == mounted::kStatisticsIoctl && out_size >= sizeof(mounted::StatisticsReply)) {
+      const mounted::StatisticsReply reply = statistics_of(bridge);
+      fuse_reply_ioctl(req, 0, &reply, sizeof reply);
+    } else if (command == mounted::kPivotsIoctl && out_size >= sizeof(mounted::PivotsReply)) {
+      const mounted::PivotsReply reply = pivots_of(bridge);
+      fuse_reply_ioctl(req, 0, &reply, sizeof reply);
     } else if (command == kServerIoctl && out_size >= sizeof(ServerReply)) {
       struct stat name_space {};
       ServerReply reply;

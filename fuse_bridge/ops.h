@@ -23,11 +23,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "fuse_bridge/control.h"
+#include "fuse_bridge/covered.h"
 #include "fuse_bridge/fuse_api.h"
 #include "fuse_bridge/mount.h"
+#include "fuse_bridge/notifier.h"
 #include "pmfs/pmfs.hpp"
 
 namespace pmfs::bridge {
@@ -48,13 +51,24 @@ class Bridge {
     std::function<void()> first_request;  ///< called once, before the first request after INIT is handled
   };
 
-  /// `fs` must outlive the bridge.
-  Bridge(Filesystem& fs, const Timeouts& timeouts, Hooks hooks)
-      : fs_(fs), timeouts_(timeouts), hooks_(std::move(hooks)) {}
+  /// `fs` must outlive the bridge. @param dir  where it is mounted.
+  Bridge(Filesystem& fs, const std::string& dir, const Timeouts& timeouts, Hooks hooks)
+      : fs_(fs), timeouts_(timeouts), hooks_(std::move(hooks)), covered_(fs, dir) {}
 
   Filesystem& fs() { return fs_; }
   const Timeouts& timeouts() const { return timeouts_; }
   const Hooks& hooks() const { return hooks_; }
+  Covered& covered() { return covered_; }
+
+  /// Notifications go to this session, from here until end_notifications(). Before the first request.
+  void begin_notifications(fuse_session* session) {
+    session_ = session;
+    notifier_.emplace();
+  }
+  /// Does those that are left. When no handler runs any more.
+  void end_notifications() { notifier_.reset(); }
+  fuse_session* session() { return session_; }
+  Notifier& notifier() { return *notifier_; }
 
   /// Counts a request. @return whether it is the first one.
   bool count(Request request) {
@@ -75,6 +89,9 @@ class Bridge {
   Filesystem& fs_;
   const Timeouts timeouts_;
   const Hooks hooks_;
+  Covered covered_;
+  fuse_session* session_ = nullptr;
+  std::optional<Notifier> notifier_;
   std::array<std::atomic<u64>, kRequestKinds> counts_{};
   std::atomic<bool> any_request_{false};
   std::mutex streams_lock_;

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "fuse_bridge/fuse_api.h"
-#include "fuse_bridge/mount_table.h"
 #include "fuse_bridge/ops.h"
 #include "fuse_bridge/parallel_dirops.h"
+#include "mounted/mount_table.h"
 
 namespace pmfs::bridge {
 
@@ -87,7 +87,7 @@ std::vector<std::string> session_arguments(const MountOptions& options) {
 /// libfuse's session: made, mounted, served, unmounted, destroyed.
 class Session {
  public:
-  Session(const MountOptions& options, Bridge& bridge) {
+  Session(const MountOptions& options, Bridge& bridge) : bridge_(bridge) {
     std::vector<std::string> texts = session_arguments(options);
     std::vector<char*> argv;
     for (std::string& text : texts) argv.push_back(text.data());
@@ -115,8 +115,10 @@ class Session {
     has_handlers_ = fuse_set_signal_handlers(session_) == 0;
     if (!has_handlers_) return false;
     mounted_ = fuse_session_mount(session_, dir.c_str()) == 0;
-    if (mounted_) (void)watch_replies(session_);
-    return mounted_;
+    if (!mounted_) return false;
+    (void)watch_replies(session_);
+    bridge_.begin_notifications(session_);
+    return true;
   }
 
   /// Answers requests until the mount is gone, a signal comes or end() is called.
@@ -130,12 +132,15 @@ class Session {
     fuse_loop_cfg_set_clone_fd(config.get(), 0);
     fuse_loop_cfg_set_max_threads(config.get(), threads);
     fuse_loop_cfg_set_idle_threads(config.get(), threads);
-    return fuse_session_loop_mt(session_, config.get());
+    const int result = fuse_session_loop_mt(session_, config.get());
+    bridge_.end_notifications();
+    return result;
   }
 
   void end() { fuse_session_exit(session_); }
 
  private:
+  Bridge& bridge_;
   fuse_session* session_ = nullptr;
   bool has_handlers_ = false;
   bool mounted_ = false;
@@ -144,8 +149,8 @@ class Session {
 /// The kernel reads ahead 128 KiB unless told otherwise, whatever INIT negotiates. Only root may; no harm if it fails.
 void raise_read_ahead(const std::string& dir) {
   constexpr char kReadAheadKib[] = "1024";
-  const std::optional<MountEntry> mount = mount_at(dir);
-  if (!mount || mount->type != kMountType) return;
+  const std::optional<mounted::MountEntry> mount = mounted::mount_at(dir);
+  if (!mount || mount->type != mounted::kMountType) return;
   const std::string path = "/sys/class/bdi/" + mount->device + "/read_ahead_kb";
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -197,7 +202,7 @@ int serve_pool(const MountOptions& options, const Announcer& announcer) {
   bool served = false;
   {
     Session* running = nullptr;
-    Bridge bridge(fs, options.timeouts,
+    Bridge bridge(fs, options.dir, options.timeouts,
                   {.served_init =
                        [&] {
                          log_sink = options.foreground ? LogSink::kStderr : LogSink::kSyslog;

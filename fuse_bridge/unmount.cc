@@ -15,7 +15,8 @@
 
 #include "fuse_bridge/control.h"
 #include "fuse_bridge/mount.h"
-#include "fuse_bridge/mount_table.h"
+#include "fuse_bridge/mount_point.h"
+#include "mounted/mount_table.h"
 
 namespace pmfs::bridge {
 
@@ -92,15 +93,16 @@ std::string reason_of(int error) {
 int unmount(const std::string& given, bool lazy) {
   const std::string dir = resolve_mount_point(given);
   if (dir.empty()) return fail(kExitMount, given + ": " + std::strerror(errno));
-  const std::optional<MountEntry> mount = mount_at(dir);
+  const std::optional<mounted::MountEntry> mount = mounted::mount_at(dir);
   if (!mount) return fail(kExitMount, dir + ": nothing is mounted there");
-  if (mount->type != kMountType) return fail(kExitMount, dir + ": not a pmfs mount but one of type " + mount->type);
+  if (mount->type != mounted::kMountType)
+    return fail(kExitMount, dir + ": not a pmfs mount but one of type " + mount->type);
 
   const Server server = lazy ? Server{} : ask_for_server(dir);
   if (const int error = detach(dir, lazy); error != 0) return fail(kExitMount, dir + ": " + reason_of(error));
   if (lazy || server.pid == 0) return kExitOk;  // no server: it is dead, and its locks are gone
 
-  for (const MountEntry& other : read_mount_table()) {
+  for (const mounted::MountEntry& other : mounted::read_mount_table()) {
     if (other.device != mount->device) continue;
     std::fprintf(stderr, "pmfs: %s: unmounted, but the pool stays open: it is mounted on %s too\n", dir.c_str(),
                  other.dir.c_str());

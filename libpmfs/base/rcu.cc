@@ -36,7 +36,7 @@ void rcu_after_fork(bool child) {
 
 namespace {
 // A grace period is waited for when this much work has come together, or when the first of it is this old.
-constexpr u64 kEnough = 256;
+constexpr u64 kEnough = 64;
 constexpr std::chrono::milliseconds kOldEnough{5};
 }  // namespace
 
@@ -121,8 +121,7 @@ constexpr u64 kFewest = 64;
 std::unique_ptr<RcuTable> RcuTable::make(u64 most) {
   most = std::max(std::bit_ceil(most), kFewest);
   // Neither counting nor resizing by itself: both would cost the callers, and resizing needs a thread of liburcu's.
-  ::cds_lfht* const table =
-      ::_cds_lfht_new(kFewest, kFewest, most, 0, &::cds_lfht_mm_mmap, &::urcu_bp_flavor, nullptr);
+  ::cds_lfht* const table = ::_cds_lfht_new(kFewest, kFewest, most, 0, &::cds_lfht_mm_mmap, &::urcu_bp_flavor, nullptr);
   if (table == nullptr) return nullptr;
   return std::unique_ptr<RcuTable>(new RcuTable(table, kFewest, most));
 }

@@ -15,8 +15,8 @@
 // Source: McKenney, Slingwine: Read-Copy Update (1998); Shalev, Shavit: Split-Ordered Lists (2006), liburcu's table.
 #pragma once
 
-#include <urcu/urcu-bp.h>
 #include <urcu/rculfhash.h>
+#include <urcu/urcu-bp.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -81,11 +81,11 @@ void rcu_synchronize();
 void rcu_before_fork();
 void rcu_after_fork(bool child);
 
-/// Work that waits for a grace period; part of the object it is about. One at a time.
+/// Work that waits for a grace period; part of the object it is about. RcuDefer fills it in.
 struct RcuHead {
-  RcuHead* next = nullptr;
-  void (*run)(RcuHead*, void* context) = nullptr;
-  u64 bytes = 0;
+  RcuHead* next;
+  void (*run)(RcuHead*, void* context);
+  u64 bytes;
 };
 
 /// Runs work after a grace period, in a thread of its own that the first call starts and the destructor ends.

@@ -132,6 +132,9 @@ Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const Set
   if (atime) ref->atime_logged = mark;
   ref->times_lazy = false;  // fence 2 took the whole line along
   hold.keep();
+  if (type_of(inode) == FileType::kDirectory)
+    if (dcache::DentryCache* const cache = volume.paths.changed(); cache != nullptr)
+      cache->permission_changed(ref.ino(), permission_of(inode));
   freed.by = mark;
   volume.quarantine.add(std::move(freed));
   return attributes_of(ref);

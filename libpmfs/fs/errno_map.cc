@@ -31,6 +31,7 @@ int to_errno(Errc code) {
     case Errc::kBusy: return EBUSY;
     case Errc::kNotSupported: return ENOTSUP;
     case Errc::kOverflow: return EOVERFLOW;
+    case Errc::kCrossDevice: return EXDEV;
     case Errc::kNoSpace: return ENOSPC;
     case Errc::kNoMemory: return ENOMEM;
     case Errc::kReadOnly: return EROFS;
@@ -74,6 +75,7 @@ const char* describe(Errc code) {
     case Errc::kBusy: return "it is in use; close what uses it and try again";
     case Errc::kNotSupported: return "this version does not support that operation";
     case Errc::kOverflow: return "a value is too large for the format";
+    case Errc::kCrossDevice: return "the path leaves the directory that it was to stay in";
     case Errc::kNoSpace: return "no space is left; remove files, or make room on the medium";
     case Errc::kNoMemory: return "the machine is out of memory; free some and try again";
     case Errc::kReadOnly: return "the file system is open for reading only";

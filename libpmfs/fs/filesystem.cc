@@ -203,7 +203,7 @@ Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow
   return guarded([&]() -> Result<Attributes> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
     for (int tries = 0;; ++tries) {
-      PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, follow));
+      PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, follow));
       auto found = read_unlocked(*volume, inode, inode->version, [&](ReadSet* reads) -> Result<Attributes> {
         if (reads != nullptr && ref == Ref::kPin) reads->give_up();  // a pin is taken under the lock
         PMFS_TRY(check_alive(*volume, inode, reads));
@@ -220,7 +220,7 @@ Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow
 Result<std::string> Filesystem::readlink(At at, const Credentials& who) {
   return guarded([&]() -> Result<std::string> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
-    PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, Follow::kNo));
+    PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, Follow::kNo));
     std::shared_lock lock(inode->lock);
     PMFS_TRY(check_alive(*volume, inode));
     return read_target(*volume, inode);
@@ -230,7 +230,7 @@ Result<std::string> Filesystem::readlink(At at, const Credentials& who) {
 Result<void> Filesystem::access(At at, int mode, const Credentials& who, Follow follow) {
   return guarded([&]() -> Result<void> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
-    PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, follow));
+    PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, follow));
     std::shared_lock lock(inode->lock);
     PMFS_TRY(check_alive(*volume, inode));
     const FileType type = type_of(inode.media());
@@ -244,7 +244,7 @@ Result<void> Filesystem::access(At at, int mode, const Credentials& who, Follow 
 Result<DirectoryInfo> Filesystem::directory_info(At at, const Credentials& who) {
   return guarded([&]() -> Result<DirectoryInfo> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
-    PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, Follow::kYes));
+    PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, Follow::kYes));
     std::shared_lock lock(inode->lock);
     PMFS_TRY(check_alive(*volume, inode));
     if (type_of(inode.media()) != FileType::kDirectory) return Error{Errc::kNotDirectory, "not a directory", 0};
@@ -361,7 +361,7 @@ Result<Attributes> Filesystem::set_attributes(At at, const SetAttributes& change
   return guarded([&]() -> Result<Attributes> {
     PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
     return volume->with_space([&]() -> Result<Attributes> {
-      PMFS_ASSIGN(const InodeRef inode, resolve(*volume, at, who, follow));
+      PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, follow));
       return pmfs::set_attributes(*volume, inode, change, who);
     });
   });

@@ -244,6 +244,8 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
   hold.keep();
   Freed freed;
   edit.after_commit(freed);
+  if (dcache::DentryCache* const cache = volume.paths.changed(); cache != nullptr)
+    cache->name_added(dir.ino(), parent.name, target_of(inode.ino(), inode.media()));
   if (hold_new) hold_new(*inode);
   const Attributes made = attributes_of(inode);
   fresh.keep(freed);
@@ -290,6 +292,8 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     hold.keep();
     Freed freed;
     edit.after_commit(freed);
+    if (dcache::DentryCache* const cache = volume.paths.changed(); cache != nullptr)
+      cache->name_added(dir.ino(), parent.name, target_of(file.ino(), inode));
     if (hold_linked) hold_linked(*file);
     freed.by = mark;
     volume.quarantine.add(std::move(freed));
@@ -342,6 +346,8 @@ Result<void> remove_name(Volume& volume, const At& at, RemoveKind kind, const Cr
     hold.keep();
     Freed freed;
     edit.after_commit(freed);
+    if (dcache::DentryCache* const cache = volume.paths.changed(); cache != nullptr)
+      cache->name_removed(dir.ino(), parent.name, target_of(victim.ino(), inode));
     if (last) volume.inodes.unlinked(victim, freed);
     freed.by = mark;
     volume.quarantine.add(std::move(freed));
@@ -466,6 +472,12 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
   Freed freed;
   from_edit.after_commit(freed);
   if (crosses) to_edit.after_commit(freed);
+  if (dcache::DentryCache* const cache = volume.paths.changed(); cache != nullptr) {
+    dcache::Target victim;
+    if (to.entry.has_value()) victim = target_of(to.inode.ino(), to.inode.media());
+    cache->renamed(from.dir().ino(), from.parent.name, target_of(from.inode.ino(), from.inode.media()), to.dir().ino(),
+                   to.parent.name, to.entry.has_value() ? &victim : nullptr, exchange);
+  }
   if (last) volume.inodes.unlinked(to.inode, freed);
   freed.by = mark;
   volume.quarantine.add(std::move(freed));

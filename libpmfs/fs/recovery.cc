@@ -39,6 +39,27 @@ std::vector<u64> read_saved_map(const Volume& volume, u64 epoch) {
 
 }  // namespace
 
+namespace {
+
+dcache::CacheOptions cache_options(const OpenOptions& options) {
+  dcache::CacheOptions cache;
+  cache.bytes = options.dcache_bytes;
+  switch (options.resolver) {
+    case OpenOptions::Resolver::kWalk: cache.resolver = dcache::ResolverKind::kWalk; break;
+    case OpenOptions::Resolver::kStage: cache.resolver = dcache::ResolverKind::kStage; break;
+    case OpenOptions::Resolver::kFullpath: cache.resolver = dcache::ResolverKind::kFullpath; break;
+  }
+  cache.stage.pivots = options.pivots;
+  cache.stage.hashed = options.pivots_hashed;
+  cache.stage.heat_inline = options.heat_inline;
+  cache.stage.adaptive = options.pivots_adaptive;
+  cache.stage.period_ms = options.pivot_period_ms;
+  cache.stage.threshold = options.pivot_threshold;
+  return cache;
+}
+
+}  // namespace
+
 Volume::Volume(Memory memory, media::Superblock& sb, Regions region_list, LaneKey key, const OpenOptions& open_options)
     : persist(memory),
       superblock(sb),
@@ -57,7 +78,9 @@ Volume::Volume(Memory memory, media::Superblock& sb, Regions region_list, LaneKe
                    for (const u64 slot : freed.slots) inodes.add_free_slot(slot);
                  }),
       inodes(persist, lanes, sb, maps),
-      options(open_options) {
+      options(open_options),
+      lookup_source(*this),
+      paths(lookup_source, cache_options(open_options)) {
   hash_name.seed = sb.hash_seed.get();
   inodes.set_quarantine(&quarantine, [this](const InodeRef& dir) { return index_blocks(*this, dir); });
 }
@@ -100,6 +123,7 @@ Result<std::unique_ptr<Volume>> open_volume(Memory memory, PoolOff locator_off, 
   const std::vector<u64> saved = undone == 0 ? read_saved_map(*volume, epoch) : std::vector<u64>();
   volume->saved_map_used = !saved.empty() && volume->blocks.load(saved);
   PMFS_TRY(rebuild(*volume, volume->saved_map_used ? Rebuild::kSlots : Rebuild::kSlotsAndBlocks));
+  PMFS_TRY(volume->paths.start(generation_of(volume->inodes.slot(0))));
   return volume;
 }
 

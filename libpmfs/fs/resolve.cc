@@ -11,86 +11,23 @@ namespace {
 
 constexpr int kMaxLinks = 40;
 constexpr u64 kMaxTarget = kPathMax;
+constexpr int kFoundTries = 16;  // how often a path is resolved again because what it led to was gone
 
 bool in_group(u32 gid, const Credentials& who) {
   return gid == who.gid || std::find(who.groups.begin(), who.groups.end(), gid) != who.groups.end();
 }
 
-// The walk's state: where it stands, and what is left of the path.
-struct Walk {
-  Volume& volume;
-  const Credentials& who;
-  InodeRef here;
-  std::string left;  // a view into it would not survive a symbolic link
-  std::size_t pos = 0;
-  int links = 0;
-
-  bool at_end() const { return pos >= left.size(); }
-  void skip_slashes() {
-    while (pos < left.size() && left[pos] == '/') ++pos;
-  }
-  std::string_view take_component() {
-    const std::size_t end = std::min(left.find('/', pos), left.size());
-    const std::string_view name = std::string_view(left).substr(pos, end - pos);
-    pos = end;
-    return name;
-  }
-};
-
-// What a name leads to, and of what type its entry says it is.
-struct Step {
-  InodeRef inode;
-  FileType type;
-};
-
-// Looks `name` up in the directory where the walk stands: search permission, then the entry. The inode is referred to
-// before what was read is found to be whole: so it is still the entry's then, and its slot is not reused afterwards
-// (I5).
-Result<Step> step_once(Walk& walk, std::string_view name, ReadSet* reads) {
-  InodeRef& dir = walk.here;
-  if (!check_alive(walk.volume, dir, reads).ok()) return Error{Errc::kNotFound, "a directory of the path is gone", 0};
-  if (type_of(dir.media()) != FileType::kDirectory)
-    return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
-  PMFS_TRY(check_access(dir.media(), kMayExecute, walk.who));
-  if (name == "." || name == "..") {
-    const bool removed = media::low_half(dir.media().state_gen.get()) != media::kSlotLive;
-    if (removed && name == "..") return Error{Errc::kNotFound, "a removed directory has no parent", 0};
-    auto ref = walk.volume.inodes.get(name == "." ? dir.ino() : InodeNo{dir.media().parent.get()});
-    if (!ref.ok()) return Error{Errc::kCorrupt, "a directory's parent cannot be", 0};
-    return Step{std::move(*ref), FileType::kDirectory};
-  }
-  PMFS_ASSIGN(const auto entry, find_entry(walk.volume, dir, name, reads));
-  if (!entry.has_value()) return Error{Errc::kNotFound, "no such file or directory", 0};
-  auto found = walk.volume.inodes.get(entry->ino);
-  if (!found.ok()) return Error{Errc::kCorrupt, "an entry names no inode", to_u64(block_off(entry->block))};
-  return Step{std::move(*found), entry->type};
-}
-
-Result<Step> step(Walk& walk, std::string_view name) {
-  if (name.size() > kNameMax) return Error{Errc::kNameTooLong, "a name is longer than 255 bytes", 0};
-  return read_unlocked(walk.volume, walk.here, walk.here->shape,
-                       [&](ReadSet* reads) { return step_once(walk, name, reads); });
-}
-
-// Puts a link's target in front of what is left of the path.
-Result<void> follow_link(Walk& walk, const std::string& target) {
-  if (++walk.links > kMaxLinks) return Error{Errc::kLoop, "too many symbolic links", 0};
-  std::string rest = target;
-  if (!walk.at_end()) rest += walk.left.substr(walk.pos);
-  walk.left = std::move(rest);
-  walk.pos = 0;
-  if (!walk.left.empty() && walk.left[0] == '/') {
-    PMFS_ASSIGN(walk.here, walk.volume.inodes.get(kRootIno));
-  }
-  return {};
-}
-
-Result<Walk> start(Volume& volume, const At& at, const Credentials& who) {
-  if (at.path.empty()) return Error{Errc::kNotFound, "the path is empty", 0};
-  if (at.path.size() > kPathMax) return Error{Errc::kNameTooLong, "the path is longer than 4095 bytes", 0};
-  if (at.path.find('\0') != std::string_view::npos) return Error{Errc::kInvalid, "the path contains a zero byte", 0};
-  PMFS_ASSIGN(InodeRef here, volume.inodes.get(at.path[0] == '/' ? kRootIno : at.dir));
-  return Walk{volume, who, std::move(here), std::string(at.path)};
+// The inode that a look-up found, kept from being used again from here on. @error kStale: it was gone already.
+Result<InodeRef> keep_found(Volume& volume, InodeNo ino, u64 generation) {
+  PMFS_ASSIGN(InodeRef ref, volume.inodes.get(ino));
+  // Referred to before it is found to be there: so its slot is not used again afterwards (I5).
+  const auto still_there = [&](ReadSet* reads) -> Result<void> {
+    PMFS_TRY(check_alive(volume, ref, reads));
+    if (generation == 0 || generation_of(ref.media()) == generation) return {};
+    return Error{Errc::kStale, "the inode is gone", 0};
+  };
+  PMFS_TRY(read_unlocked(volume, ref, ref->version, still_there));
+  return ref;
 }
 
 Result<std::string> target_of(Volume& volume, const InodeRef& link) {
@@ -99,35 +36,42 @@ Result<std::string> target_of(Volume& volume, const InodeRef& link) {
   return read_target(volume, link);
 }
 
-// Walks all components but the last. Afterwards `walk.here` is the directory for it.
-Result<Parent> walk_to_last(Walk& walk) {
-  for (;;) {
-    walk.skip_slashes();
-    if (walk.at_end()) return Parent{std::move(walk.here), "", true};  // only slashes
-    const std::string name(walk.take_component());
-    const std::size_t behind = walk.pos;
-    walk.skip_slashes();
-    if (walk.at_end()) return Parent{std::move(walk.here), name, behind < walk.left.size()};
-    PMFS_ASSIGN(Step next, step(walk, name));
-    walk.pos = behind;
-    if (next.type == FileType::kSymlink) {
-      PMFS_ASSIGN(const std::string target, target_of(walk.volume, next.inode));
-      PMFS_TRY(follow_link(walk, target));
-    } else if (next.type == FileType::kDirectory) {
-      walk.here = std::move(next.inode);
-    } else {
-      return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
-    }
-  }
+}  // namespace
+
+Result<void> check_path(Volume& volume, const At& at) {
+  if (at.path.empty()) return Error{Errc::kNotFound, "the path is empty", 0};
+  if (at.path.size() > kPathMax) return Error{Errc::kNameTooLong, "the path is longer than 4095 bytes", 0};
+  if (at.path.find('\0') != std::string_view::npos) return Error{Errc::kInvalid, "the path contains a zero byte", 0};
+  if (at.path[0] != '/' && (at.dir == kNoInode || to_u64(at.dir) > volume.inodes.slots()))
+    return Error{Errc::kStale, "no such inode", 0};
+  // After a failure of the medium memory may show what never became durable, or the cache what no longer is.
+  if (volume.persist.failed()) volume.paths.bypass();
+  return {};
+}
+
+namespace {
+
+using Privilege = Credentials::Privilege;
+
+bool may_all(const Credentials& who) {
+  return who.privilege == Privilege::kAll || (who.privilege == Privilege::kByUid && who.uid == 0);
 }
 
 }  // namespace
 
+dcache::Searcher searcher(const Credentials& who, bool beneath) {
+  const bool all = who.checked_elsewhere || who.privilege == Privilege::kSearch || may_all(who);
+  return {all, who.uid, who.gid, who.groups, who.depends, beneath};
+}
+
 Result<void> check_access(const media::Inode& inode, unsigned wanted, const Credentials& who) {
   if (who.checked_elsewhere || wanted == 0) return {};
   const u32 mode = mode_of(inode);
-  if (who.uid == 0) {  // root may all, but execute only what somebody may
-    if ((wanted & kMayExecute) == 0 || (mode & 0111) != 0 || type_of_mode(mode) == FileType::kDirectory) return {};
+  const bool directory = type_of_mode(mode) == FileType::kDirectory;
+  if (may_all(who)) {  // root may all, but execute only what somebody may
+    if ((wanted & kMayExecute) == 0 || (mode & 0111) != 0 || directory) return {};
+  } else if (who.privilege == Privilege::kSearch && (wanted == kMayRead || (directory && (wanted & kMayWrite) == 0))) {
+    return {};
   } else {
     const u32 bits = who.uid == uid_of(inode) ? mode >> 6 : in_group(gid_of(inode), who) ? mode >> 3 : mode;
     if ((bits & wanted) == wanted) return {};
@@ -159,8 +103,16 @@ Result<std::string> read_target(const Volume& volume, const InodeRef& link) {
 }
 
 Result<Parent> resolve_parent(Volume& volume, const At& at, const Credentials& who) {
-  PMFS_ASSIGN(Walk walk, start(volume, at, who));
-  return walk_to_last(walk);
+  PMFS_TRY(check_path(volume, at));
+  const dcache::Searcher searching = searcher(who, at.beneath);
+  for (int tries = 0;; ++tries) {
+    PMFS_ASSIGN(dcache::FoundParent found, volume.paths.resolve_parent(at.dir, at.path, searching));
+    auto dir = keep_found(volume, found.ino, found.generation);
+    if (dir.ok()) return Parent{std::move(*dir), std::move(found.name), found.must_be_directory};
+    if (dir.error().code != Errc::kStale) return dir.error();
+    if (tries == kFoundTries || found.generation == 0)
+      return Error{Errc::kNotFound, "a directory of the path is gone", 0};
+  }
 }
 
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow) {
@@ -169,23 +121,14 @@ Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, F
     PMFS_TRY(read_unlocked(volume, ref, ref->shape, [&](ReadSet* reads) { return check_alive(volume, ref, reads); }));
     return ref;
   }
-  PMFS_ASSIGN(Walk walk, start(volume, at, who));
-  for (;;) {
-    PMFS_ASSIGN(Parent last, walk_to_last(walk));
-    walk.here = std::move(last.dir);
-    if (last.name.empty()) return std::move(walk.here);
-    PMFS_ASSIGN(Step found, step(walk, last.name));
-    if (found.type == FileType::kSymlink && (follow == Follow::kYes || last.must_be_directory)) {
-      PMFS_ASSIGN(const std::string target, target_of(volume, found.inode));
-      // "link/": the slash goes behind the target, which must then be a directory.
-      walk.left = last.must_be_directory ? "/" : "";
-      walk.pos = 0;
-      PMFS_TRY(follow_link(walk, target));
-      continue;
-    }
-    if (last.must_be_directory && found.type != FileType::kDirectory)
-      return Error{Errc::kNotDirectory, "a slash follows a name that is no directory", 0};
-    return std::move(found.inode);
+  PMFS_TRY(check_path(volume, at));
+  const dcache::Searcher searching = searcher(who, at.beneath);
+  for (int tries = 0;; ++tries) {
+    PMFS_ASSIGN(const dcache::Found found, volume.paths.resolve(at.dir, at.path, searching, follow == Follow::kYes));
+    auto ref = keep_found(volume, found.ino, found.generation);
+    if (ref.ok() || ref.error().code != Errc::kStale) return ref;
+    // Removed since it was found: look again what has the name now.
+    if (tries == kFoundTries) return Error{Errc::kNotFound, "it was removed", 0};
   }
 }
 

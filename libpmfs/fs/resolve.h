@@ -1,7 +1,7 @@
-// From paths to inodes, one component after another; and the permission checks on the way.
+// From paths to inodes, through the path cache (dcache/); and permission checks.
 //
-//   N1  Each directory is looked at without its lock, or under its shared lock, one at a time (fs/read_unlocked.h): a
-//       walk holds no lock when it returns.
+//   N1  A walk holds no lock when it returns. What it found is told by number and generation, and kept from being used
+//       again before anybody acts on it.
 //   N2  What is returned was reached at some moment within the call. Whoever acts on it locks it and looks again.
 // Thread rules: all functions from any thread, without locks held.
 // Source: POSIX.1-2017 4.13 Pathname Resolution; path_resolution(7).
@@ -28,6 +28,11 @@ inline FileType type_of(const media::Inode& inode) { return type_of_mode(mode_of
 inline u32 links_of(const media::Inode& inode) { return media::high_half(inode.mode_links.get()); }
 inline u32 uid_of(const media::Inode& inode) { return media::low_half(inode.uid_gid.get()); }
 inline u32 gid_of(const media::Inode& inode) { return media::high_half(inode.uid_gid.get()); }
+
+/// Whether a path may be asked for at all. @error kNotFound: empty. kNameTooLong, kInvalid. kStale: no such start.
+Result<void> check_path(Volume& volume, const At& at);
+/// What the path cache needs to know of who asks.
+dcache::Searcher searcher(const Credentials& who, bool beneath);
 
 /// The inode that `at` names. @error kNotFound, kNotDirectory, kAccess, kLoop, kNameTooLong, kStale.
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow);

@@ -10,9 +10,11 @@
 
 #include "base/commit.h"
 #include "base/quarantine.h"
+#include "dcache/path_cache.h"
 #include "fs/block_alloc.h"
 #include "fs/extent_map.h"
 #include "fs/inode_table.h"
+#include "fs/lookup_source.h"
 #include "fs/superblock.h"
 #include "htree/index.h"
 #include "htree/leaf.h"
@@ -37,6 +39,8 @@ struct Volume {
   InodeTable inodes;
   htree::NameHasher hash_name;
   OpenOptions options;
+  VolumeLookup lookup_source;
+  dcache::PathCache paths;  // what names lead to; told of each change under the locks that made it, after fence 2
   std::mutex rename_mutex;  // one rename that crosses directories and has one at either end; first in the LOCK order
 
   bool recovered = false;  // opening undid at least one unfinished operation

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "info_mount.h"
 #include "json_out.h"
 #include "open_pool.h"
 #include "report.h"
@@ -18,6 +19,7 @@ namespace {
 struct Options {
   std::string pool;
   bool json = false;
+  InfoMountOptions mount;  ///< instead of a pool
 };
 
 const char* short_name(Durability durability) {
@@ -149,10 +151,20 @@ void add_info(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
       "info", "Show facts about a pool: size, label, durability, space, what is in it and how scattered");
-  command->add_option("POOL", options->pool, "Pool file, device DAX, or poolset file")->required();
-  command->add_flag("--json", options->json, "Print one JSON object (fields: JSON.md)");
-  command->footer("Example:\n  pmfs info /dev/shm/demo.pool");
-  command->callback([options, &exit_code] { exit_code = info(*options); });
+  CLI::Option* pool = command->add_option("POOL", options->pool, "Pool file, device DAX, or poolset file");
+  CLI::Option* mount =
+      command->add_option("--mount", options->mount.dir, "A mounted pool instead: what it has counted");
+  mount->excludes(pool);
+  CLI::Option* json = command->add_flag("--json", options->json, "Print one JSON object (fields: JSON.md)");
+  command->add_flag("--watch", options->mount.watch, "A line a second, until interrupted")
+      ->needs(mount)
+      ->excludes(json);
+  command->footer("Example:\n  pmfs info /dev/shm/demo.pool\n  pmfs info --mount /mnt/pmfs --json");
+  command->callback([options, pool, mount, &exit_code] {
+    if (pool->empty() && mount->empty()) throw CLI::RequiredError("POOL or --mount");
+    options->mount.json = options->json;
+    exit_code = pool->empty() ? info_mount(options->mount) : info(*options);
+  });
 }
 
 }  // namespace pmfs::tools

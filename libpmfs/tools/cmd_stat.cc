@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "host_paths.h"
 #include "json_out.h"
 #include "mode_text.h"
 #include "open_pool.h"
@@ -20,6 +21,8 @@ struct Options {
   std::string path;
   bool follow = false;
   bool json = false;
+  bool batch = false;
+  HostPathsOptions paths;  ///< with batch
 };
 
 struct Found {
@@ -75,17 +78,34 @@ int stat_path(const Options& options) {
   return close_pool(*fs, options.pool, found.ok() ? kExitOk : kExitFailure);
 }
 
+int stat_host_paths(Options& options) {
+  options.paths.command = "stat";
+  options.paths.json = options.json;
+  options.paths.attributes = true;
+  const Follow follow = options.follow ? Follow::kYes : Follow::kNo;
+  return answer_host_paths(
+      options.paths, [&](mounted::Client& client, auto paths, auto rows) { client.resolve(paths, rows, follow); });
+}
+
 }  // namespace
 
 void add_stat(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("stat", "Show everything about one object of a pool");
-  command->add_option("POOL", options->pool, "Pool file or poolset file")->required();
-  command->add_option("PATH", options->path, "Path in the pool")->required();
+  CLI::Option* pool = command->add_option("POOL", options->pool, "Pool file or poolset file");
+  CLI::Option* path = command->add_option("PATH", options->path, "Path in the pool")->needs(pool);
+  CLI::Option* batch = command->add_flag("--batch", options->batch, "Take ordinary host paths from stdin; no POOL");
+  batch->excludes(pool)->excludes(path);
+  command->add_flag("-0,--null", options->paths.zero, "Paths on stdin end with a NUL byte")->needs(batch);
   command->add_flag("-L", options->follow, "Follow a symbolic link");
   command->add_flag("--json", options->json, "Print one JSON object (fields: JSON.md)");
-  command->footer("Example:\n  pmfs stat /dev/shm/demo.pool /photos/cat.jpg");
-  command->callback([options, &exit_code] { exit_code = stat_path(*options); });
+  command->footer(
+      "Example:\n  pmfs stat /dev/shm/demo.pool /photos/cat.jpg\n"
+      "  find /mnt/pmfs -print0 | pmfs stat --batch -0 --json");
+  command->callback([options, path, &exit_code] {
+    if (!options->batch && path->empty()) throw CLI::RequiredError("POOL and PATH, or --batch,");
+    exit_code = options->batch ? stat_host_paths(*options) : stat_path(*options);
+  });
 }
 
 }  // namespace pmfs::tools

@@ -18,6 +18,8 @@ void add_info(CLI::App& app, int& exit_code);
 void add_df(CLI::App& app, int& exit_code);
 void add_grow(CLI::App& app, int& exit_code);
 void add_ls(CLI::App& app, int& exit_code);
+void add_resolve(CLI::App& app, int& exit_code);
+void add_create(CLI::App& app, int& exit_code);
 void add_stat(CLI::App& app, int& exit_code);
 void add_cat(CLI::App& app, int& exit_code);
 void add_put(CLI::App& app, int& exit_code);

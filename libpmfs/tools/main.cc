@@ -58,6 +58,8 @@ int run(int argc, char** argv) {
   add_grow(app, exit_code);
   add_ls(app, exit_code);
   add_stat(app, exit_code);
+  add_resolve(app, exit_code);
+  add_create(app, exit_code);
   add_cat(app, exit_code);
   add_put(app, exit_code);
   add_get(app, exit_code);

@@ -74,6 +74,8 @@ struct Bench {
 };
 Bench dirindex(CLI::App& app);
 Bench dirscale(CLI::App& app);
+Bench fig7(CLI::App& app);
+Bench lookups(CLI::App& app);
 
 /// A case and how many rounds of it there are.
 struct Case {

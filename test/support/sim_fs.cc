@@ -389,7 +389,9 @@ Result<void> SimFs::format(Memory memory) {
 }
 
 Result<Filesystem> SimFs::open(Memory memory, const OpenOptions& options) {
-  return open_memory(memory, kLocator, options);
+  OpenOptions without_cache = options;  // crash states are opened by the thousand, and look at each name once
+  without_cache.dcache_bytes = 0;
+  return open_memory(memory, kLocator, without_cache);
 }
 
 Layout SimFs::layout_of(Memory memory) {

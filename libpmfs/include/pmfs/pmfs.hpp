@@ -44,6 +44,11 @@ struct Credentials {
   u32 umask = 0;                     ///< permission bits taken from the mode of what is created
   bool checked_elsewhere = false;    ///< the caller has checked already (the kernel, by default_permissions)
 
+  /// Which permission bits do not bind: Linux's CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE. By default uid 0 has both.
+  enum class Privilege : u8 { kByUid, kNone, kSearch, kAll } privilege = Privilege::kByUid;
+  /// If given: set when a look-up's answer could be another with other groups or privileges; never cleared.
+  bool* depends = nullptr;
+
   static Credentials root() { return {}; }
 };
 
@@ -79,6 +84,9 @@ struct At {
   InodeNo dir = kRootIno;   ///< start of a relative path; it is not looked up, so nothing above it is checked
   std::string_view path;
   bool self = false;
+  /// The way must not leave `dir`: kCrossDevice where it would, by "..", an absolute path or link; and at links in
+  /// sticky directories that everybody may write, which Linux follows or not by a setting.
+  bool beneath = false;
 };
 
 enum class Follow : bool { kNo, kYes };  ///< whether a symbolic link as the last component is followed
@@ -162,6 +170,18 @@ struct OpenOptions {
   u32 busy_wait_ms = 0;      ///< how long to try again while the pool is open elsewhere: a killed process keeps its
                              ///< lock until the last of its threads is gone
   u32 rebuild_threads = 0;   ///< threads that learn what is in use; 0: one for each CPU. Small pools need one
+
+  /// How a path is found: component by component; from a pivot, a popular place, or one of its ancestors (Stage
+  /// Lookup); by a hash of the whole path.
+  enum class Resolver : u8 { kWalk, kStage, kFullpath } resolver = Resolver::kStage;
+  u64 dcache_bytes = u64{64} << 20;  ///< bound on the cache of directory entries; 0: no cache, directories are read
+  // Of kStage:
+  u32 pivots = 1024;            ///< at most
+  bool pivots_hashed = true;    ///< found by the hashes of a path's prefixes; false: in an ordered list, for few pivots
+  bool pivots_adaptive = true;  ///< period and threshold follow what happens: a period of 10 ms to the next line's
+  u32 pivot_period_ms = 2000;   ///< how often pivots are chosen anew
+  u32 pivot_threshold = 1;      ///< by how much a newcomer's heat must exceed that of the candidate it replaces
+  bool heat_inline = false;     ///< a look-up counts heat itself, in memory that others read; false: by samples
 };
 
 /// What growing a pool did.
@@ -169,6 +189,63 @@ struct GrowReport {
   u64 bytes_before = 0;  ///< of all parts together
   u64 bytes_after = 0;
   u64 blocks_added = 0;  ///< that the file system has more now; of an earlier call, too, that was cut short
+};
+
+/// One path of a batch, and what came of it.
+struct Resolved {
+  std::optional<Errc> error;  ///< none: found
+  Attributes attributes;      ///< without BatchOptions::attributes only ino, generation, and the type in mode
+};
+
+struct BatchOptions {
+  InodeNo start = kRootIno;      ///< where relative paths begin; it is not looked up, so nothing above it is checked
+  Follow follow = Follow::kYes;  ///< whether a symbolic link as the last component is followed
+  bool attributes = true;        ///< read the attributes of what is found
+  bool beneath = false;          ///< as At::beneath
+};
+
+/// One component that a path passes.
+struct PassedComponent {
+  std::string name;  ///< as it stands in the path, or in the symbolic link's target that led here
+  Attributes attributes;
+};
+
+/// All components of a path, as far as it goes.
+struct ResolvedComponents {
+  std::vector<PassedComponent> passed;
+  std::optional<Errc> error;  ///< none: the last of them is what the path leads to; else why there is no next one
+};
+
+/// A popular place, from which look-ups begin.
+struct PivotInfo {
+  std::string path;
+  u32 heat = 0;     ///< look-ups of it that were counted in the period after which it became a pivot
+  u32 overlap = 0;  ///< components that it shares with the pivot before it
+};
+
+/// What looking up has cost and saved since the pool was opened; every thread's counts.
+struct LookupStatistics {
+  u64 lookups = 0;      ///< paths resolved, those of batches included
+  u64 hits = 0;         ///< components found in the cache
+  u64 misses = 0;       ///< components for which a directory was read
+  u64 negative = 0;     ///< look-ups answered by a name known to be absent
+  u64 skipped = 0;      ///< components that a pivot or a known path made unnecessary
+  u64 pivot_hits = 0;   ///< look-ups that began at a pivot
+  u64 whole_hits = 0;   ///< look-ups that needed no step at all
+  u64 shared = 0;       ///< components that a batch had walked before
+  u64 retries = 0;      ///< steps repeated because the directory changed meanwhile
+  u64 bytes = 0;        ///< memory of the cache now
+  u64 bytes_limit = 0;
+  u64 entries = 0, negative_entries = 0, directories = 0;  ///< in the cache now
+  u64 evictions = 0;
+  u64 deferred = 0;       ///< freed things that wait for a grace period now
+  u64 not_remembered = 0; ///< found, but there was no room
+  u64 pivots = 0, candidates = 0;
+  u64 periods = 0, swaps = 0, skipped_swaps = 0;
+  u64 invalidations = 0, invalidated_pivots = 0;
+  u32 pivot_period_ms = 0, pivot_threshold = 0;
+  u64 path_entries = 0;   ///< Resolver::kFullpath: paths known
+  u64 path_visits = 0;    ///< Resolver::kFullpath: entries looked at by changes of directories above them
 };
 
 class Filesystem;
@@ -302,6 +379,27 @@ class Filesystem {
   /// @error      kNotFound, kNotDirectory, kAccess (search), kLoop, kNameTooLong, kStale.
   /// Durability: stores nothing. Cost: no flush, no fence. Source: POSIX.1-2017 fstatat().
   Result<Attributes> stat(At at, const Credentials& who, Follow follow = Follow::kYes, Ref ref = Ref::kNone);
+
+  /// Resolves many paths, in any order, as stat() would each of them: prefixes that paths share are walked once, and
+  /// the waits for memory of independent paths overlap.
+  /// @param paths    each as in At, relative ones begin at options.start; their memory outlives the call.
+  /// @param results  one for each path, in the same order.
+  /// @error          kInvalid: more paths than results. What is wrong with one path is in its result alone.
+  /// Concurrency:    each result was true at some instant within the call, not all of them at the same one.
+  /// Durability:     stores nothing. Cost: no flush, no fence.
+  Result<void> resolve(std::span<const std::string_view> paths, std::span<Resolved> results, const Credentials& who,
+                       const BatchOptions& options = {});
+
+  /// Resolves one path and tells every component it passes, the target last. (The reply of Lookupplus.)
+  /// @error      none of a path's: those are in the result, behind what was passed before.
+  /// Durability: stores nothing. Cost: no flush, no fence.
+  Result<ResolvedComponents> resolve_components(At at, const Credentials& who, Follow follow = Follow::kYes);
+
+  LookupStatistics lookup_statistics() const;
+  /// The pivots that serve now, in ascending order. Empty unless OpenOptions::resolver is kStage.
+  std::vector<PivotInfo> pivots() const;
+  /// Sets how often pivots are chosen anew. Nothing happens unless OpenOptions::resolver is kStage.
+  void set_pivot_period(u32 period_ms);
 
   /// A symbolic link's target. @error kInvalid: not a symbolic link.
   Result<std::string> readlink(At at, const Credentials& who);

@@ -32,6 +32,7 @@ enum class Errc : u16 {
   kBusy,              ///< EBUSY: the root directory, or a file system still in use
   kNotSupported,      ///< ENOTSUP: this version does not do that, and says so
   kOverflow,          ///< EOVERFLOW: a value does not fit the format
+  kCrossDevice,       ///< EXDEV: the way leaves the directory that it was to stay beneath
   // The machine and the pool's state.
   kNoSpace,           ///< ENOSPC
   kNoMemory,          ///< ENOMEM

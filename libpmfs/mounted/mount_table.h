@@ -1,4 +1,4 @@
-// mount_table: what this process sees mounted, from /proc/self/mountinfo; and detaching a mount.
+// mount_table: what this process sees mounted, from /proc/self/mountinfo.
 // It owns nothing and asks no mounted file system anything, so it works when a server is dead or stuck.
 #pragma once
 
@@ -6,13 +6,16 @@
 #include <string>
 #include <vector>
 
-namespace pmfs::bridge {
+namespace pmfs::mounted {
 
 /// The type that the kernel shows for our mounts.
 inline constexpr const char* kMountType = "fuse.pmfs";
 
 struct MountEntry {
+  int id = 0;
+  int parent = 0;      ///< id of the mount that it is mounted on
   std::string device;  ///< major:minor of the file system, as text
+  std::string root;    ///< what of the file system is mounted: "/" for all of it
   std::string dir;     ///< the mount point
   std::string type;    ///< as "fuse.pmfs"
   std::string source;  ///< for ours: the pool
@@ -24,13 +27,4 @@ std::vector<MountEntry> read_mount_table();
 /// The mount that covers `dir`, an absolute path without symbolic links: the last of those made there.
 std::optional<MountEntry> mount_at(const std::string& dir);
 
-/// An absolute path without symbolic links. The last component is not asked anything, so a dead mount has one too.
-/// @return  empty, with errno set, if a parent directory cannot be reached.
-std::string resolve_mount_point(const std::string& dir);
-
-/// Unmounts what is mounted at `dir`: as root itself, else by fusermount3, which may print the reason.
-/// @param lazy  also when busy.
-/// @return      0 or an errno.
-int detach(const std::string& dir, bool lazy);
-
-}  // namespace pmfs::bridge
+}  // namespace pmfs::mounted

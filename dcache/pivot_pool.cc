@@ -1,0 +1,249 @@
+#include "dcache/pivot_pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace pmfs::dcache {
+
+namespace {
+
+// Components in the order of their bytes, a path before what lies below it.
+bool ascending(std::string_view a, std::string_view b) {
+  const std::size_t least = std::min(a.size(), b.size());
+  const auto [x, y] = std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(least), b.begin());
+  if (x == a.begin() + static_cast<std::ptrdiff_t>(least)) return a.size() < b.size();
+  const auto rank = [](char c) { return c == '/' ? 0 : 1 + int{static_cast<u8>(c)}; };
+  return rank(*x) < rank(*y);
+}
+
+u32 shared_components(const Pivot& a, const Pivot& b) {
+  u32 shared = 0;
+  const u32 least = std::min(a.depth, b.depth);
+  while (shared < least && a.component(shared).dentry == b.component(shared).dentry) ++shared;
+  return shared;
+}
+
+bool same_text(const Pivot& pivot, std::string_view text) {
+  return pivot.length >= text.size() &&
+         equal_bytes(pivot.path(), text.data(), static_cast<u32>(text.size())) == text.size();
+}
+
+}  // namespace
+
+// --- Finding ---------------------------------------------------------------------------------------------------------
+
+// One pass. `matched` components of the path are those of the pivot looked at last; a pivot that shares more than that
+// with its predecessor differs from the path where the predecessor did, one that shares less ends the search.
+u32 PivotPool::find_in_list(const PathScan& scan, u32 most, u32& best) const {
+  const char* const text = scan.name(0).data();
+  const std::string_view whole = scan.text_to(most - 1);
+  u32 matched = 0, found = 0;
+  bool any = false;
+  for (u32 i = __atomic_load_n(&first_, __ATOMIC_ACQUIRE); i < disabled_from_.load(std::memory_order_acquire);) {
+    const Pivot& pivot = *order_[i];
+    const u32 overlap = __atomic_load_n(&pivot.overlap, __ATOMIC_RELAXED);
+    if (any && overlap < matched) break;
+    if (!any || overlap == matched) {
+      const u32 from = matched == 0 ? 0 : pivot.component(matched - 1).end;
+      const u32 room = static_cast<u32>(std::min<std::size_t>(pivot.length, whole.size())) - from;
+      const u32 equal = from + equal_bytes(pivot.path() + from, text + from, room);
+      const u32 deepest = std::min(pivot.depth, most);
+      while (matched < deepest && pivot.component(matched).end <= equal &&
+             scan.end_of(matched) == text + pivot.component(matched).end)
+        ++matched;
+      if (matched > found && !pivot.removed.load(std::memory_order_acquire)) {
+        found = matched;
+        best = i;
+        if (found == most) break;
+      }
+    }
+    any = true;
+    i = __atomic_load_n(&pivot.next, __ATOMIC_ACQUIRE);
+  }
+  return found;
+}
+
+const PivotPool::PrefixEntry* PivotPool::probe(u64 hash) const {
+  const std::size_t mask = prefixes_.size() - 1;
+  for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
+    const PrefixEntry& entry = prefixes_[at];
+    if (entry.hash == hash) return &entry;
+    if (entry.hash == 0) return nullptr;
+  }
+}
+
+// All prefixes of a pivot are in the table: so if a prefix is not, no longer one is, and the longest is found by
+// halving.
+u32 PivotPool::find_by_hash(const PathScan& scan, u32 most, u32& pivot) const {
+  if (prefixes_.empty()) return 0;
+  u32 depth = most;
+  const PrefixEntry* entry = probe(scan.prefix(most - 1));
+  if (entry == nullptr) {
+    u32 low = 0, high = most - 1;  // what has been found, and what may still be
+    while (low < high) {
+      const u32 middle = low == 0 ? 1 : low + (high - low + 1) / 2;
+      if (const PrefixEntry* const there = probe(scan.prefix(middle - 1)); there != nullptr) {
+        low = middle;
+        entry = there;
+      } else {
+        high = middle - 1;
+      }
+    }
+    depth = low;
+  }
+  while (depth > 0) {
+    const std::string_view text = scan.text_to(depth - 1);
+    if (entry->depth == depth && same_text(*order_[entry->pivot], text) &&
+        order_[entry->pivot]->component(depth - 1).end == text.size() && valid(entry->pivot)) {
+      pivot = entry->pivot;
+      return depth;
+    }
+    if (--depth == 0) break;
+    entry = probe(scan.prefix(depth - 1));
+    if (entry == nullptr) break;
+  }
+  return 0;
+}
+
+Prefix PivotPool::find(const PathScan& scan, u32 most, const Searcher& who) const {
+  u32 best = 0;
+  const u32 depth = hashed_ ? find_by_hash(scan, most, best) : find_in_list(scan, most, best);
+  if (depth == 0) return {};
+  const Pivot& pivot = *order_[best];
+  Prefix prefix;
+  prefix.components = depth;
+  prefix.dentry = pivot.component(depth - 1).dentry;  // rolls up when the pivot lies deeper
+  prefix.denied = !pivot.rules.may_pass(depth, who);
+  return valid(best) ? prefix : Prefix{};  // K2: this is the instant
+}
+
+// --- Building --------------------------------------------------------------------------------------------------------
+
+void PivotPool::reserve(u64 pivots) {
+  order_.reserve(pivots);
+  if (chain_ == nullptr) chain_ = std::make_unique<Chain>();
+}
+
+bool PivotPool::add(Dentry& target, u32 heat) {
+  Chain& chain = *chain_;
+  if (!chain.build(cache_, target)) return false;
+  auto pivot = std::make_unique<Pivot>();
+  pivot->depth = chain.depth;
+  pivot->length = chain.length;
+  pivot->heat = heat;
+  pivot->rules = chain.rules;
+  char* path = pivot->short_path;
+  if (chain.length > Pivot::kPath) {
+    pivot->long_path = std::make_unique<char[]>(chain.length);
+    path = pivot->long_path.get();
+  }
+  std::memcpy(path, chain.path, chain.length);
+  if (chain.depth > Pivot::kComponents) pivot->more = std::make_unique<Pivot::More>();
+  order_.push_back(std::move(pivot));
+  Pivot& there = *order_.back();
+  for (u32 i = 0; i < chain.depth; ++i) {
+    PivotComponent& c = i < Pivot::kComponents ? there.components[i] : there.more->components[i - Pivot::kComponents];
+    c = {chain.dentries[i], chain.ends[i], i + 1};
+    cache_.pin(*chain.dentries[i]);
+  }
+  return true;
+}
+
+void PivotPool::finish() {
+  std::sort(order_.begin(), order_.end(), [](const auto& a, const auto& b) { return ascending(a->text(), b->text()); });
+  const auto count = static_cast<u32>(order_.size());
+  u64 components = 0;
+  for (u32 i = 0; i < count; ++i) {
+    Pivot& pivot = *order_[i];
+    pivot.overlap = i == 0 ? 0 : shared_components(*order_[i - 1], pivot);
+    pivot.next = i + 1 == count ? Pivot::kEnd : i + 1;
+    components += pivot.depth - pivot.overlap;
+  }
+  first_ = count == 0 ? Pivot::kEnd : 0;
+  if (hashed_ && count != 0) {
+    prefixes_.assign(std::bit_ceil(components * 2 + 2), PrefixEntry{});
+    for (u32 i = 0; i < count; ++i) {
+      PathScan scan({order_[i]->path(), order_[i]->length}, cache_.keys());
+      scan.next();
+      for (u32 depth = 1; depth <= order_[i]->depth; ++depth) {
+        const u64 hash = scan.prefix(depth - 1);
+        std::size_t at = hash & (prefixes_.size() - 1);
+        while (prefixes_[at].hash != 0 && prefixes_[at].hash != hash) at = (at + 1) & (prefixes_.size() - 1);
+        if (prefixes_[at].hash == 0) prefixes_[at] = {hash, i, depth};
+      }
+    }
+  }
+  disabled_from_.store(count, std::memory_order_release);
+}
+
+void PivotPool::unpin(Pivot& pivot) {
+  if (!pivot.linked) return;
+  pivot.linked = false;
+  for (u32 i = 0; i < pivot.depth; ++i) cache_.unpin(*pivot.component(i).dentry);
+}
+
+void PivotPool::clean() {
+  for (const auto& pivot : order_) unpin(*pivot);
+  order_.clear();
+  prefixes_.clear();
+  first_ = Pivot::kEnd;
+  disabled_from_.store(0, std::memory_order_relaxed);
+}
+
+// --- Invalidation ----------------------------------------------------------------------------------------------------
+
+u64 PivotPool::invalidate(Dentry* place) {
+  const auto count = static_cast<u32>(order_.size());
+  u32 from = 0, to = count;
+  if (place != nullptr) {
+    // The pivots below a place stand together. Its path is that of any pivot that has it for a component, and those are
+    // found by the path that it has now.
+    if (chain_ == nullptr || !chain_->build_path(cache_, *place)) return 0;
+    const std::string_view path(chain_->path, chain_->length);
+    const auto starts = [&](const Pivot& pivot) {
+      return pivot.text().starts_with(path) && (pivot.length == path.size() || pivot.path()[path.size()] == '/');
+    };
+    const auto first = std::partition_point(order_.begin(), order_.end(),
+                                            [&](const auto& pivot) { return ascending(pivot->text(), path); });
+    from = static_cast<u32>(first - order_.begin());
+    to = from;
+    while (to < count && starts(*order_[to])) ++to;
+  }
+  if (from == to) return 0;
+  disabled_from_.store(from, std::memory_order_release);  // one store: this one and all behind it
+  u64 invalid = 0;
+  for (u32 i = from; i < to; ++i)
+    if (!order_[i]->removed.exchange(true, std::memory_order_acq_rel)) invalid += 1;
+  disabled_from_.store(count, std::memory_order_release);  // those that are not concerned serve again
+  return invalid;
+}
+
+void PivotPool::remove_invalid() {
+  u32* link = &first_;
+  u32 overlap = Pivot::kEnd;  // what the one to come shares with the last one that stays
+  while (*link != Pivot::kEnd) {
+    Pivot& pivot = *order_[*link];
+    overlap = std::min(overlap, pivot.overlap);
+    if (pivot.removed.load(std::memory_order_relaxed)) {
+      __atomic_store_n(link, pivot.next, __ATOMIC_RELEASE);
+      unpin(pivot);
+      continue;
+    }
+    __atomic_store_n(&pivot.overlap, overlap, __ATOMIC_RELAXED);
+    overlap = Pivot::kEnd;
+    link = &pivot.next;
+  }
+}
+
+u64 PivotPool::paths_not_in(const PivotPool& other) const {
+  u64 news = 0, at = 0;
+  for (const auto& pivot : order_) {
+    while (at < other.size() && ascending(other[at].text(), pivot->text())) ++at;
+    if (at == other.size() || other[at].text() != pivot->text() || other[at].removed.load(std::memory_order_relaxed))
+      news += 1;
+  }
+  return news;
+}
+
+}  // namespace pmfs::dcache

@@ -1,0 +1,194 @@
+// The public face of the path cache: batches, components, statistics.
+#include <new>
+
+#include "fs/attributes.h"
+#include "fs/filesystem_impl.h"
+#include "fs/resolve.h"
+
+namespace pmfs {
+
+namespace {
+
+constexpr int kTries = 16;  // how often a path is resolved again because what it led to was gone
+
+// @error kStale: what was found is gone.
+Result<Attributes> attributes_of_found(Volume& volume, const dcache::Found& found) {
+  PMFS_ASSIGN(const InodeRef inode, volume.inodes.get(found.ino));
+  std::shared_lock lock(inode->lock);
+  PMFS_TRY(check_alive(volume, inode));
+  if (found.generation != 0 && generation_of(inode.media()) != found.generation)
+    return Error{Errc::kStale, "the inode is gone", 0};
+  return attributes_of(inode);
+}
+
+Attributes bare_attributes(const dcache::Found& found) {
+  Attributes a;
+  a.ino = found.ino;
+  a.generation = found.generation;
+  a.mode = found.type;
+  return a;
+}
+
+// One path of a batch that has been found: its attributes, or, if it is gone since, what the path leads to now.
+void fill(Volume& volume, const At& at, const Credentials& who, const BatchOptions& options,
+          const dcache::Found& found, Resolved& result) {
+  if (!options.attributes) {
+    result.attributes = bare_attributes(found);
+    return;
+  }
+  auto attributes = attributes_of_found(volume, found);
+  for (int tries = 0; !attributes.ok() && attributes.error().code == Errc::kStale && tries < kTries; ++tries) {
+    auto inode = resolve(volume, at, who, options.follow);
+    if (!inode.ok()) {
+      result.error = inode.error().code;
+      return;
+    }
+    attributes = attributes_of_found(volume, {inode->ino(), 0, 0});
+  }
+  if (attributes.ok()) {
+    result.attributes = *attributes;
+  } else {
+    result.error = attributes.error().code == Errc::kStale ? Errc::kNotFound : attributes.error().code;
+  }
+}
+
+At where(const BatchOptions& options, std::string_view path) {
+  At at(options.start, path);
+  at.beneath = options.beneath;
+  return at;
+}
+
+}  // namespace
+
+Result<void> Filesystem::resolve(std::span<const std::string_view> paths, std::span<Resolved> results,
+                                 const Credentials& who, const BatchOptions& options) {
+  if (impl_ == nullptr) return Error{Errc::kBadHandle, "it is closed", 0};
+  PMFS_TRY(impl_->usable());
+  if (paths.size() > results.size()) return Error{Errc::kInvalid, "there are more paths than results", 0};
+  try {
+    Volume& volume = impl_->volume();
+    constexpr std::size_t kPiece = 256;
+    std::vector<dcache::BatchItem> items(std::min(paths.size(), kPiece));
+    const dcache::Searcher searching = searcher(who, options.beneath);
+    for (std::size_t first = 0; first < paths.size(); first += kPiece) {
+      const std::size_t count = std::min(kPiece, paths.size() - first);
+      std::size_t good = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        Resolved& result = results[first + i];
+        result = {};
+        if (const auto checked = check_path(volume, where(options, paths[first + i])); !checked.ok()) {
+          result.error = checked.error().code;
+        } else {
+          items[good] = {};
+          items[good].path = paths[first + i];
+          items[good].follow = options.follow == Follow::kYes;
+          items[good].number = first + i;
+          good += 1;
+        }
+      }
+      volume.paths.resolve_batch(options.start, {items.data(), good}, searching);
+      for (std::size_t i = 0; i < good; ++i) {
+        Resolved& result = results[items[i].number];
+        if (items[i].error != Errc{}) {
+          result.error = items[i].error;
+        } else {
+          fill(volume, where(options, items[i].path), who, options, items[i].found, result);
+        }
+      }
+    }
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Error{Errc::kNoMemory, "out of memory", 0};
+  }
+}
+
+Result<ResolvedComponents> Filesystem::resolve_components(At at, const Credentials& who, Follow follow) {
+  if (impl_ == nullptr) return Error{Errc::kBadHandle, "it is closed", 0};
+  PMFS_TRY(impl_->usable());
+  try {
+    Volume& volume = impl_->volume();
+    ResolvedComponents components;
+    if (const auto checked = check_path(volume, at); !checked.ok()) {
+      components.error = checked.error().code;
+      return components;
+    }
+    for (int tries = 0;; ++tries) {
+      components = {};
+      std::vector<dcache::Found> found;
+      const auto last = volume.paths.resolve_each(at.dir, at.path, searcher(who, at.beneath), follow == Follow::kYes,
+                                                  [&](const dcache::Passed& passed) {
+                                                    components.passed.push_back({std::string(passed.name), {}});
+                                                    found.push_back(passed.found);
+                                                  });
+      if (!last.ok()) components.error = last.error().code;
+      bool gone = false;
+      for (std::size_t i = 0; i < found.size() && !gone; ++i) {
+        auto attributes = attributes_of_found(volume, found[i]);
+        if (attributes.ok()) {
+          components.passed[i].attributes = *attributes;
+        } else if (attributes.error().code != Errc::kStale) {
+          return attributes.error();
+        } else {
+          gone = true;
+        }
+      }
+      if (!gone) return components;
+      if (tries == kTries) {  // removed again and again: nobody can say more than that it is not there
+        components = {};
+        components.error = Errc::kNotFound;
+        return components;
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    return Error{Errc::kNoMemory, "out of memory", 0};
+  }
+}
+
+LookupStatistics Filesystem::lookup_statistics() const {
+  LookupStatistics out;
+  if (impl_ == nullptr || !impl_->usable().ok()) return out;
+  const dcache::CacheStatistics s = impl_->volume().paths.statistics();
+  out.lookups = s.lookups;
+  out.hits = s.steps;
+  out.misses = s.misses;
+  out.negative = s.negatives;
+  out.skipped = s.skipped;
+  out.pivot_hits = s.pivot_hits;
+  out.whole_hits = s.whole_hits;
+  out.shared = s.shared;
+  out.retries = s.retries;
+  out.bytes = s.sizes.bytes;
+  out.bytes_limit = s.sizes.limit;
+  out.entries = s.sizes.positive;
+  out.negative_entries = s.sizes.negative;
+  out.directories = s.sizes.directories;
+  out.evictions = s.sizes.evictions;
+  out.deferred = s.sizes.deferred;
+  out.not_remembered = s.sizes.not_remembered;
+  out.pivots = s.stage.pivots;
+  out.candidates = s.stage.candidates;
+  out.periods = s.stage.periods;
+  out.swaps = s.stage.swaps;
+  out.skipped_swaps = s.stage.skipped_swaps;
+  out.invalidations = s.stage.invalidations;
+  out.invalidated_pivots = s.stage.invalidated;
+  out.pivot_period_ms = s.stage.period_ms;
+  out.pivot_threshold = s.stage.threshold;
+  out.path_entries = s.fullpath.entries;
+  out.path_visits = s.fullpath.visited;
+  return out;
+}
+
+std::vector<PivotInfo> Filesystem::pivots() const {
+  std::vector<PivotInfo> out;
+  if (impl_ == nullptr || !impl_->usable().ok()) return out;
+  for (const dcache::PivotFacts& pivot : impl_->volume().paths.pivots())
+    out.push_back({pivot.path, pivot.heat, pivot.overlap});
+  return out;
+}
+
+void Filesystem::set_pivot_period(u32 period_ms) {
+  if (impl_ != nullptr && impl_->usable().ok()) impl_->volume().paths.set_period_ms(period_ms);
+}
+
+}  // namespace pmfs

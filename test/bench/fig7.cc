@@ -1,0 +1,178 @@
+// fig7: stat and open of a path of eight components, by each resolver. After figure 7 of the Stage Lookup paper:
+// latency over the number of pivots P and the length S of stage two, the components behind the pivot.
+//
+//   walk, fullpath       the rivals
+//   stage/pP/sS          the paper's list of P pivots, each an ancestor S components above what is asked for
+//   hashed/pP/sS         P pivots found by hash; P paths are hot
+//   kernel/tmpfs         the kernel's own, on a tree of the same shape
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "fs/filesystem_impl.h"
+#include "test/bench/bench.h"
+#include "tools/throw_away_pool.h"
+
+namespace pmfs::bench {
+
+namespace {
+
+constexpr std::string_view kFigure = "fig7";
+constexpr unsigned kDepth = 8;
+constexpr unsigned kNone = 8;  // stage-two length without any pivot that applies
+constexpr double kPublished = 1 - 0.469;
+const Credentials kWho{.uid = 1000, .gid = 1000};
+
+/// The path of tree `i`, `depth` components of it.
+std::string path_in(unsigned i, unsigned depth) {
+  std::string path = fmt::format("/tree{:04}", i);
+  for (unsigned k = 1; k < depth; ++k) path += fmt::format("/component{}", k);
+  return path;
+}
+
+class LibraryCase {
+ public:
+  LibraryCase(Context& context, std::string name, OpenOptions options, unsigned trees, unsigned stage_two)
+      : report_(context.report), name_(std::move(name)), looks_(context.options.quick ? 20'000 : 200'000) {
+    options.pivots_adaptive = false;
+    options.pivot_period_ms = 3'600'000;  // pivots stay what they are while time is measured
+    fs_ = tools::throw_away_pool(u64{32} << 20, context.target, options);
+    for (unsigned i = 0; i < trees; ++i) {
+      for (unsigned depth = 1; depth < kDepth; ++depth) must(fs_.mkdir(path_in(i, depth), 0755, Credentials::root()));
+      must(fs_.mknod(path_in(i, kDepth), S_IFREG | 0644, 0, Credentials::root()));
+      paths_.push_back(path_in(i, kDepth));
+    }
+    for (int round = 0; round < 8; ++round) {
+      for (unsigned i = 0; i < trees; ++i)
+        for (int looks = 0; looks < 40 && stage_two != kNone; ++looks)
+          must(fs_.stat(path_in(i, kDepth - stage_two), kWho));
+      volume_of(fs_).paths.maintain_now();
+    }
+    for (const std::string& path : paths_) must(fs_.stat(path, kWho));
+  }
+
+  void round() {
+    const double stats = nanoseconds([&] {
+      for (std::size_t i = 0, at = 0; i < looks_; ++i, at = at + 1 == paths_.size() ? 0 : at + 1)
+        must(fs_.stat(paths_[at], kWho));
+    });
+    report_.sample(kFigure, name_, "stat_ns", "ns", stats / static_cast<double>(looks_));
+    const std::size_t opens = looks_ / 4;
+    const double opened = nanoseconds([&] {
+      for (std::size_t i = 0, at = 0; i < opens; ++i, at = at + 1 == paths_.size() ? 0 : at + 1)
+        must(must(fs_.open_file(paths_[at], O_RDONLY, 0, kWho)).close());
+    });
+    report_.sample(kFigure, name_, "open_ns", "ns", opened / static_cast<double>(opens));
+  }
+
+  void close() { must(fs_.close()); }
+
+ private:
+  Report& report_;
+  const std::string name_;
+  const std::size_t looks_;
+  Filesystem fs_;
+  std::vector<std::string> paths_;
+};
+
+/// A tree of the same shape on tmpfs.
+class KernelCase {
+ public:
+  explicit KernelCase(Context& context) : report_(context.report), looks_(context.options.quick ? 20'000 : 200'000) {
+    std::string folder = "/dev/shm/pmfs-bench-fig7.XXXXXX";
+    if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error(folder + ": cannot be made");
+    folder_ = folder;
+    // The folder is two components less than the root of a pool would have: so many less below it.
+    path_ = folder_ + path_in(0, kDepth - 3);
+    std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
+    const int fd = ::open(path_.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    if (fd < 0) throw std::runtime_error(path_ + ": cannot be made");
+    ::close(fd);
+  }
+  ~KernelCase() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  void round() {
+    struct stat found {};
+    const double stats = nanoseconds([&] {
+      for (std::size_t i = 0; i < looks_; ++i)
+        if (::stat(path_.c_str(), &found) != 0) throw std::runtime_error("stat has failed");
+    });
+    report_.sample(kFigure, "kernel/tmpfs", "stat_ns", "ns", stats / static_cast<double>(looks_));
+    const double opened = nanoseconds([&] {
+      for (std::size_t i = 0; i < looks_ / 4; ++i) ::close(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    });
+    report_.sample(kFigure, "kernel/tmpfs", "open_ns", "ns", opened / static_cast<double>(looks_ / 4));
+  }
+
+ private:
+  Report& report_;
+  const std::size_t looks_;
+  std::string folder_, path_;
+};
+
+void run(Context& context) {
+  std::vector<std::unique_ptr<LibraryCase>> kept;
+  std::vector<Case> cases;
+  const unsigned rounds = context.options.quick ? 3 : 9;
+  const auto add = [&](const std::string& name, const OpenOptions& options, unsigned trees, unsigned stage_two) {
+    kept.push_back(std::make_unique<LibraryCase>(context, name, options, trees, stage_two));
+    cases.push_back({[one = kept.back().get()] { one->round(); }, rounds});
+  };
+  OpenOptions walk;
+  walk.resolver = OpenOptions::Resolver::kWalk;
+  add("walk", walk, 16, kNone);
+  OpenOptions fullpath;
+  fullpath.resolver = OpenOptions::Resolver::kFullpath;
+  add("fullpath", fullpath, 16, kNone);
+  for (const unsigned pivots : {1u, 2u, 4u, 8u, 16u}) {
+    OpenOptions listed;
+    listed.pivots = pivots;
+    listed.pivots_hashed = false;
+    for (unsigned s = 0; s <= kDepth; ++s) {
+      if (context.options.quick && s != 0 && s != 4 && s != kDepth) continue;
+      add(fmt::format("stage/p{}/s{}", pivots, s), listed, pivots, s);
+    }
+  }
+  for (const unsigned pivots : {16u, 256u, 4096u}) {
+    OpenOptions hashed;
+    hashed.pivots = pivots;
+    hashed.dcache_bytes = u64{256} << 20;
+    for (unsigned s = 0; s <= kDepth; ++s) {
+      if (context.options.quick && s != 0 && s != 4 && s != kDepth) continue;
+      add(fmt::format("hashed/p{}/s{}", pivots, s), hashed, 16, s);
+    }
+  }
+  KernelCase kernel(context);
+  cases.push_back({[&] { kernel.round(); }, rounds});
+  for (const char* metric : {"stat_ns", "open_ns"}) {
+    context.report.compare(kFigure, "fullpath", metric, "walk");
+    context.report.compare(kFigure, "walk", metric, "kernel/tmpfs");
+    for (unsigned s = 0; s <= kDepth; ++s) {
+      for (const unsigned pivots : {1u, 2u, 4u, 8u, 16u})
+        context.report.compare(kFigure, fmt::format("stage/p{}/s{}", pivots, s), metric, "walk",
+                               pivots == 16 && s == 0 ? std::optional(kPublished) : std::nullopt);
+      for (const unsigned pivots : {16u, 256u, 4096u})
+        context.report.compare(kFigure, fmt::format("hashed/p{}/s{}", pivots, s), metric, "walk");
+    }
+  }
+  alternate(cases);
+  for (const auto& one : kept) one->close();
+}
+
+}  // namespace
+
+Bench fig7(CLI::App& app) {
+  CLI::App* const command = app.add_subcommand("fig7", "Look paths of eight components up, by each resolver");
+  command->footer("Example:\n  pmfs bench fig7 --quick --json");
+  return {command, [](Context& context) { run(context); }};
+}
+
+}  // namespace pmfs::bench
