@@ -37,6 +37,7 @@ struct MountOptions {
   bool dir_index = true;
   bool relaxed = false;  ///< -o durability=relaxed
   OpenOptions::Atime atime = OpenOptions::Atime::kRelative;
+  OpenOptions::Resolver resolver = OpenOptions::Resolver::kStage;
   bool allow_other = false;  ///< set by default for root
   bool suid = false;
   bool dev = false;

@@ -77,6 +77,15 @@ std::string parse_one(Text option, MountOptions& options) {
                      : key == "attr_timeout" ? options.timeouts.attr_s
                                              : options.timeouts.negative_s;
     if (!parse_seconds(value, target)) return "option " + quoted(option) + ": a number of seconds is needed, 0 or more";
+  } else if (key == "resolver") {
+    if (value == "walk")
+      options.resolver = OpenOptions::Resolver::kWalk;
+    else if (value == "stage")
+      options.resolver = OpenOptions::Resolver::kStage;
+    else if (value == "fullpath")
+      options.resolver = OpenOptions::Resolver::kFullpath;
+    else
+      return "option " + quoted(option) + ": the choices are 'walk', 'stage' and 'fullpath'";
   } else if (key == "durability") {
     if (value != "relaxed") return "option " + quoted(option) + ": the only choice is 'relaxed'";
     options.relaxed = true;

@@ -187,6 +187,7 @@ int serve_pool(const MountOptions& options, const Announcer& announcer) {
   open_options.read_only = options.read_only;
   open_options.dir_index = options.dir_index;
   open_options.relaxed = options.relaxed;
+  open_options.resolver = options.resolver;
   open_options.atime = options.atime;
   // A server that was killed a moment ago is gone from the mount table before its pool's lock is free.
   open_options.busy_wait_ms = 1000;

@@ -20,6 +20,7 @@ Mount options (-o, separated by commas):
   ro, rw                   read-only: private pages, nothing reaches the pool
   noatime, relatime        access times never, or as a rule once a day (default)
   dir_index, nodir_index   use directory indexes (default), or scan directories
+  resolver=walk|stage|fullpath  how paths in batches are found (stage: from popular places)
   durability=relaxed       a pool in an ordinary file: durable only at fsync and unmount
   allow_other              other users may use the mount (always so for root's)
   suid, dev, noexec        set-id bits and device nodes have effect; nothing can be executed

@@ -26,6 +26,7 @@ code 1 "unknown mount option 'bogus'" "$PMFS" mount "$POOL" "$MNT" -o ro,bogus
 code 1 "unknown mount option 'fsname=x'" "$PMFS" mount "$POOL" "$MNT" -o fsname=x
 code 1 "entry_timeout=soon" "$PMFS" mount "$POOL" "$MNT" -o entry_timeout=soon
 code 1 "strictatime" "$PMFS" mount "$POOL" "$MNT" -o strictatime
+code 1 "resolver=x.*walk" "$PMFS" mount "$POOL" "$MNT" -o resolver=x
 code 1 "durability=some" "$PMFS" mount "$POOL" "$MNT" -o durability=some
 not_mounted
 
