@@ -12,7 +12,6 @@
 #include <numeric>
 
 #include "test/bench/bench.h"
-#include "test/bench/steps.h"
 #include "tools/throw_away_pool.h"
 
 namespace pmfs::bench {
@@ -27,7 +26,6 @@ constexpr u64 kScanLookUps = 500;
 struct Settings {
   std::vector<std::string> sizes;
   std::string only;
-  u64 instructions = 0;  ///< how many creates and look-ups to step through, in place of measuring time
 };
 
 /// Names of one length, a letter and ten digits: made at next to no cost, which would be measured too.
@@ -59,19 +57,17 @@ const Credentials kWho = Credentials::root();
 
 class ScaleCase {
  public:
-  ScaleCase(Context& context, Filesystem& fs, std::string name, u64 size, bool scan, u64 stepped)
+  ScaleCase(Context& context, Filesystem& fs, std::string name, u64 size, bool scan)
       : report_(context.report),
         fs_(fs),
         name_(std::move(name)),
         size_(size),
-        looks_(std::min(size, scan ? kScanLookUps : kLookUps)),
-        stepped_(std::min(stepped, size / 2)) {}
+        looks_(std::min(size, scan ? kScanLookUps : kLookUps)) {}
 
   void round() {
     const std::string dir_name = fmt::format("{}-{}", name_.substr(0, name_.find('/')), size_);
     dir_ = must(fs_.mkdir({kRootIno, dir_name}, 0755, kWho)).ino;
     create(0, size_ / 2);
-    if (stepped_ != 0) return step_round(dir_name);
     const u64 created = size_ - size_ / 2;
     const Cost made = cost_of([&] { measured_creates(); });
     sample("create_ns", "ns", made.ns, created);
@@ -92,27 +88,6 @@ class ScaleCase {
   }
 
  private:
-  // Some of the creates and look-ups, evenly spread, one instruction after another.
-  void step_round(const std::string& dir_name) {
-    u64 creates = 0, lookups = 0;
-    for (u64 i = size_ / 2, next = i, n = 0; i < size_; ++i) {
-      if (i != next) {
-        create(i, i + 1);
-        continue;
-      }
-      creates += instructions_of([&] { create(i, i + 1); });
-      next = size_ / 2 + (size_ - size_ / 2) * ++n / stepped_;
-    }
-    const Shuffled order(size_, 2'654'435'761);
-    for (u64 i = 0; i < stepped_; ++i) {
-      const At at{dir_, text_('f', order[i])};
-      lookups += instructions_of([&] { must(fs_.stat(at, kWho)); });
-    }
-    sample("instructions_per_create", "instructions", static_cast<double>(creates), stepped_);
-    sample("instructions_per_lookup", "instructions", static_cast<double>(lookups), stepped_);
-    unlink(Shuffled(size_, 3'266'489'917), 0, size_);
-    must(fs_.rmdir({kRootIno, dir_name}, kWho));
-  }
   void sample(std::string_view metric, std::string_view unit, double total, u64 operations) {
     report_.sample(kFigure, name_, metric, unit, total / static_cast<double>(operations));
   }
@@ -143,7 +118,7 @@ class ScaleCase {
   Report& report_;
   Filesystem& fs_;
   std::string name_;
-  u64 size_, looks_, stepped_;
+  u64 size_, looks_;
   InodeNo dir_{};
   Name text_;
   DirEntry entry_;
@@ -175,7 +150,7 @@ void run(const Settings& settings, Context& context) {
   std::vector<std::unique_ptr<ScaleCase>> kept;
   std::vector<Case> cases;
   const auto add = [&](Filesystem& fs, const std::string& name, u64 size, bool is_scan, unsigned rounds) {
-    kept.push_back(std::make_unique<ScaleCase>(context, fs, name, size, is_scan, settings.instructions));
+    kept.push_back(std::make_unique<ScaleCase>(context, fs, name, size, is_scan));
     cases.push_back({[one = kept.back().get()] { one->round(); }, rounds});
   };
   for (const std::string& text : sizes) {
@@ -214,8 +189,6 @@ Bench dirscale(CLI::App& app) {
         return std::string();
       });
   command->add_option("--only", settings->only, "Only the cases of one kind")->check(CLI::IsMember({"index", "scan"}));
-  command->add_option("--instructions", settings->instructions,
-                      "Count instructions of so many creates and look-ups instead, spread over the directory's growth");
   command->footer("Example:\n  pmfs bench dirscale --sizes 10k,1M,10M --only index");
   return {command, [settings](Context& context) { run(*settings, context); }};
 }
