@@ -92,6 +92,24 @@ void InodeTable::add_free_slot(u64 slot) {
   free_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
+std::vector<u64> InodeTable::save_free_slots() const {
+  std::vector<u64> words(saved_words(), ~u64{0});
+  for (const FreeSlots& list : free_)
+    for (const u64 slot : list.slots) words[slot / 64] &= ~(u64{1} << slot % 64);
+  return words;
+}
+
+// The lowest is put last, and so handed out first.
+void InodeTable::load_free_slots(std::span<const u64> words) {
+  const u64 end = slots();
+  for (std::size_t word = words.size(); word-- > 0;)
+    for (u64 free = ~words[word]; free != 0;) {
+      const u64 bit = 63 - static_cast<u64>(std::countl_zero(free));
+      free ^= u64{1} << bit;
+      if (const u64 slot = word * 64 + bit; slot < end) add_free_slot(slot);
+    }
+}
+
 std::optional<u64> InodeTable::pop_free_slot() {
   if (free_count_.load(std::memory_order_relaxed) == 0) return std::nullopt;
   for (std::size_t i = 0; i < free_.size(); ++i) {
@@ -151,6 +169,11 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
     if (!only_reference(ref) || !ref->lock.try_lock()) {
       busy.slots.push_back(*slot);
       continue;
+    }
+    // Reading it costs nothing: the line is about to be written.
+    if (media::low_half(ref.media().state_gen.get()) != media::kSlotFree) {
+      ref->lock.unlock();
+      return Error{Errc::kCorrupt, "a slot that the saved map calls free is in use", 0};
     }
     ref->dead = false;
     ref->times_lazy = false;

@@ -23,6 +23,7 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -124,6 +125,11 @@ class InodeTable {
   Result<void> load();
   /// Puts a slot on the free list. While the state is rebuilt, and from the quarantine.
   void add_free_slot(u64 slot);
+  /// The saved map's part about slots, a bit for each, set: not free. While nobody else is here.
+  u64 saved_words() const { return (slots() + 63) / 64; }
+  std::vector<u64> save_free_slots() const;
+  /// @param words  saved_words() of them. Bits behind the last slot are ignored.
+  void load_free_slots(std::span<const u64> words);
   u64 slots() const { return slots_.load(std::memory_order_acquire); }
   u64 free_slots() const { return free_count_.load(std::memory_order_relaxed); }
   /// REQUIRES: slot < slots().
@@ -133,7 +139,7 @@ class InodeTable {
   Result<InodeRef> get(InodeNo ino);
 
   /// Takes a free slot for a new inode; if there is none, grows the inode file as a part of `commit`.
-  /// @error kNoSpace, kCorrupt.
+  /// @error kNoSpace. kCorrupt: a slot that was called free is not; it is not offered again.
   Result<NewInode> take_slot(Commit& commit, BlockHold& hold);
 
   // Holds. REQUIRES: the caller has the inode's lock, at least shared, and found it not dead.
