@@ -10,25 +10,42 @@
 
 namespace pmfs {
 
-Attributes attributes_of(const InodeRef& ref) {
-  const media::Inode& inode = ref.media();
-  Attributes a;
-  a.ino = ref.ino();
-  a.generation = media::join(media::high_half(inode.state_gen.get()), media::low_half(inode.gen_high.get()));
+namespace {
+
+void read_attributes(InodeNo ino, const media::Inode& inode, i64 waiting_atime_ns, Attributes& a) {
+  a.ino = ino;
+  a.generation = generation_of(inode);
   a.mode = mode_of(inode);
   a.links = links_of(inode);
   a.uid = uid_of(inode);
   a.gid = gid_of(inode);
   a.size_bytes = inode.size_bytes.get();
   a.blocks_512 = inode.blocks.get() * (kBlockBytes / 512);
-  if (const FileType type = a.type(); type == FileType::kCharDevice || type == FileType::kBlockDevice)
-    a.rdev = inode.rdev_index.get();
-  const i64 waiting = ref->atime_ns.load(std::memory_order_relaxed);
-  a.atime_ns = waiting != 0 ? waiting : static_cast<i64>(inode.atime_ns.get());
+  const u32 type = a.mode & S_IFMT;
+  a.rdev = type == S_IFCHR || type == S_IFBLK ? inode.rdev_index.get() : 0;
+  a.atime_ns = waiting_atime_ns != 0 ? waiting_atime_ns : static_cast<i64>(inode.atime_ns.get());
   a.mtime_ns = static_cast<i64>(inode.mtime_ns.get());
   a.ctime_ns = static_cast<i64>(inode.ctime_ns.get());
   a.birth_ns = static_cast<i64>(inode.birth_ns.get());
+}
+
+}  // namespace
+
+Attributes attributes_of(const InodeRef& ref) {
+  Attributes a;
+  read_attributes(ref.ino(), ref.media(), ref->atime_ns.load(std::memory_order_relaxed), a);
   return a;
+}
+
+bool peek_attributes(const Volume& volume, InodeNo ino, u64 generation, Attributes& found) {
+  const InodeState* const state = volume.inodes.peek(ino);
+  if (state == nullptr) return false;
+  const u64 seen = state->version.look();
+  if (Version::changing(seen) || !InodeTable::is_of(*state, ino)) return false;
+  const media::Inode& inode = volume.inodes.slot(to_u64(ino) - 1);
+  if (media::low_half(inode.state_gen.get()) != media::kSlotLive) return false;
+  read_attributes(ino, inode, state->atime_ns.load(std::memory_order_relaxed), found);
+  return (generation == 0 || found.generation == generation) && state->version.still(seen);
 }
 
 Watched watched(const InodeRef& ref) {

@@ -202,6 +202,11 @@ Result<void> Filesystem::close() {
 Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow, Ref ref) {
   return guarded([&]() -> Result<Attributes> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    if (ref == Ref::kNone) {
+      PMFS_ASSIGN(const dcache::Found seen, look_up(*volume, at, who, follow));
+      Result<Attributes> quick = Attributes();
+      if (peek_attributes(*volume, seen.ino, seen.generation, *quick)) return quick;
+    }
     for (int tries = 0;; ++tries) {
       PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, follow));
       auto found = read_unlocked(*volume, inode, inode->version, [&](ReadSet* reads) -> Result<Attributes> {

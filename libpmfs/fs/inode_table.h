@@ -11,6 +11,9 @@
 //   I4  Slots of a grown inode file are handed out only after the commit that grew it.
 //   I5  A slot is not handed out again while anybody has an InodeRef to it: he found it by its name, and must find it
 //   dead.
+//   I6  The memory of a state stays one as long as the table: it may become another inode's, and then its version
+//       changes. So peek() needs neither lock nor reference. Who asks the version, then whose it is, then reads, then
+//       asks the version again, has read of that inode.
 // LOCK order: rename mutex, inode locks in inode order, inode file lock (a new inode's lock is only tried: nobody waits
 // for it), then the table's and the allocator's own mutexes
 // (held for a few instructions, never while another is waited for). DESIGN.md "LOCKS".
@@ -44,17 +47,19 @@ inline constexpr u64 kShapeWords =
     1u << offsetof(media::Inode, parent) / 8 | 1u << offsetof(media::Inode, rdev_index) / 8;
 
 /// The DRAM side of an inode. Members are guarded by `lock` unless stated.
-struct InodeState {
-  InodeNo ino{};
-  media::Inode* media = nullptr;
-  std::shared_mutex lock;
-  ChangeMark last;               // the commit that changed it last
+struct alignas(kLineBytes) InodeState {
+  // The first line is what readers without locks need. Whose it is changes only while nobody refers to it.
   Version version;               // of all words of the inode
   Version shape;                 // of those that look-ups in a directory need: kShapeWords
-  bool dead = false;             // freed, and nobody holds it: only the number is left
-  bool times_lazy = false;       // times were stored without a record and not flushed
-  ChangeMark atime_logged;       // the commit that last logged the atime word
   std::atomic<i64> atime_ns{0};  // a newer access time, not yet in the inode; 0: none. Set under the shared lock
+  InodeNo ino{};                 // kNoInode: nobody's
+  media::Inode* media = nullptr;
+
+  alignas(kLineBytes) std::shared_mutex lock;
+  ChangeMark last;          // the commit that changed it last
+  bool dead = false;        // freed, and nobody holds it: only the number is left
+  bool times_lazy = false;  // times were stored without a record and not flushed
+  ChangeMark atime_logged;  // the commit that last logged the atime word
 
   // Directories: where a new entry will probably fit, if there is no index. Which index root was looked at and found
   // good, and which one found damaged (0: none): set under the shared lock too.
@@ -70,6 +75,9 @@ struct InodeState {
   u64 pins = 0;            // look-up counts of a bridge
   bool unlinked = false;   // free on the medium, held here
   bool asked_for = false;  // since the last look for states to drop: what is in use stays, with what it knows
+
+  /// Forgets all of one inode and begins with another, or with none. REQUIRES: the shard mutex; nobody refers to it.
+  void become(InodeNo now, media::Inode* inode);
 };
 
 /// A counted reference to an InodeState. Holds no lock.
@@ -138,6 +146,11 @@ class InodeTable {
   /// The state of an inode by number, whether live or not. @error kStale: no such slot.
   Result<InodeRef> get(InodeNo ino);
 
+  /// The state of an inode that somebody asked for lately, without a reference; null: get() it. For readers by I6:
+  ///   if the version is not changing, and is_of() says it is that inode's, and then all is read, and the version is the same.
+  const InodeState* peek(InodeNo ino) const { return peeked_[to_u64(ino) % kPeeked].load(std::memory_order_acquire); }
+  static bool is_of(const InodeState& state, InodeNo ino);
+
   /// Takes a free slot for a new inode; if there is none, grows the inode file as a part of `commit`.
   /// @error kNoSpace. kCorrupt: a slot that was called free is not; it is not offered again.
   Result<NewInode> take_slot(Commit& commit, BlockHold& hold);
@@ -172,14 +185,18 @@ class InodeTable {
   struct Shard {
     mutable std::mutex mutex;
     std::unordered_map<u64, std::unique_ptr<InodeState>> states;
+    std::vector<std::unique_ptr<InodeState>> spare;  // nobody's (I6)
     std::size_t trim_at = 0;  // the bucket where trim() goes on
   };
   static constexpr u32 kShards = 64;
   static constexpr std::size_t kStatesKept = 1024;  // per shard; more only while they are in use
   static constexpr u32 kChunks = 32;
+  static constexpr u64 kPeeked = u64{1} << 16;
 
   Shard& shard(InodeNo ino) const { return shards_[to_u64(ino) % kShards]; }
   void release(InodeState* state);
+  InodeState& state_of(Shard& home, InodeNo ino, media::Inode* inode);
+  void forget(Shard& home, u64 number);
   bool only_reference(const InodeRef& ref) const;
   void trim(Shard& shard);
   void bury(const InodeRef& ref);
@@ -195,6 +212,7 @@ class InodeTable {
   Quarantine* quarantine_ = nullptr;
   std::function<std::vector<BlockRun>(const InodeRef&)> index_blocks_;
   mutable std::array<Shard, kShards> shards_;
+  std::unique_ptr<std::atomic<InodeState*>[]> peeked_;  // by number; of several that share a place, one
 
   // Blocks of the inode file, by index: chunk k holds 64 << k of them, so that growing moves nothing.
   std::array<std::atomic<std::atomic<u64>*>, kChunks> chunks_{};
