@@ -38,14 +38,21 @@ Attributes attributes_of(const InodeRef& ref) {
 }
 
 bool peek_attributes(const Volume& volume, InodeNo ino, u64 generation, Attributes& found) {
+  bool live = false;
+  const auto look = [&](const media::Inode& inode, i64 waiting_atime_ns) {
+    live = media::low_half(inode.state_gen.get()) == media::kSlotLive;
+    read_attributes(ino, inode, waiting_atime_ns, found);
+  };
   const InodeState* const state = volume.inodes.peek(ino);
-  if (state == nullptr) return false;
-  const u64 seen = state->version.look();
-  if (Version::changing(seen) || !InodeTable::is_of(*state, ino)) return false;
-  const media::Inode& inode = volume.inodes.slot(to_u64(ino) - 1);
-  if (media::low_half(inode.state_gen.get()) != media::kSlotLive) return false;
-  read_attributes(ino, inode, state->atime_ns.load(std::memory_order_relaxed), found);
-  return (generation == 0 || found.generation == generation) && state->version.still(seen);
+  const u64 seen = state == nullptr ? 0 : state->version.look();
+  if (state == nullptr || !InodeTable::is_of(*state, ino)) {
+    if (!volume.inodes.look_if_idle(ino, [&](const media::Inode& inode) { look(inode, 0); })) return false;
+  } else {
+    if (Version::changing(seen)) return false;
+    look(volume.inodes.slot(to_u64(ino) - 1), state->atime_ns.load(std::memory_order_relaxed));
+    if (!state->version.still(seen)) return false;
+  }
+  return live && (generation == 0 || found.generation == generation);
 }
 
 Watched watched(const InodeRef& ref) {

@@ -8,9 +8,10 @@ namespace pmfs {
 /// REQUIRES: the inode's lock, at least shared; or its version is asked before and behind.
 Attributes attributes_of(const InodeRef& ref);
 
-/// Attributes without a lock or a reference, of an inode that was in use lately: three lines of memory are read.
+/// Attributes without the inode's lock or a reference: of an inode that is in use by its version, of one that nobody uses as it
+/// lies there.
 /// @param generation  0: whichever it has.
-/// @return false: it is changing, is not there, or is not in use; look under the lock, and use nothing of `found`.
+/// @return false: it is changing, or not there; look under the lock, and use nothing of `found`.
 bool peek_attributes(const Volume& volume, InodeNo ino, u64 generation, Attributes& found);
 
 /// Filesystem::set_attributes for an inode. @error see there.

@@ -44,7 +44,9 @@ InodeTable::InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superb
       lanes_(lanes),
       superblock_(superblock),
       maps_(maps),
-      peeked_(std::make_unique<std::atomic<InodeState*>[]>(kPeeked)) {}
+      peeked_(static_cast<std::atomic<InodeState*>*>(std::calloc(kPeeked, sizeof(std::atomic<InodeState*>)))) {
+  if (peeked_ == nullptr) throw std::bad_alloc();
+}
 
 InodeTable::~InodeTable() {
   for (auto& chunk : chunks_) delete[] chunk.load();

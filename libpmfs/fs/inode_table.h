@@ -21,6 +21,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -150,6 +151,18 @@ class InodeTable {
   ///   if the version is not changing, and is_of() says it is that inode's, and then all is read, and the version is the same.
   const InodeState* peek(InodeNo ino) const { return peeked_[to_u64(ino) % kPeeked].load(std::memory_order_acquire); }
   static bool is_of(const InodeState& state, InodeNo ino);
+  /// Runs `look(inode)` if nobody has that inode in use; nobody can come to while it runs, so all of the inode is one
+  /// change's, and durable. `look` must be short. @return false: somebody has, or it is time to get() it, so that an
+  /// inode that is looked at often can be peeked at.
+  template <class Look>
+  bool look_if_idle(InodeNo ino, Look&& look) const {
+    constexpr u32 kLooks = 16;
+    Shard& home = shard(ino);
+    std::lock_guard lock(home.mutex);
+    if (++home.idle_looks % kLooks == 0 || home.states.count(to_u64(ino)) != 0) return false;
+    look(slot(to_u64(ino) - 1));
+    return true;
+  }
 
   /// Takes a free slot for a new inode; if there is none, grows the inode file as a part of `commit`.
   /// @error kNoSpace. kCorrupt: a slot that was called free is not; it is not offered again.
@@ -187,6 +200,7 @@ class InodeTable {
     std::unordered_map<u64, std::unique_ptr<InodeState>> states;
     std::vector<std::unique_ptr<InodeState>> spare;  // nobody's (I6)
     std::size_t trim_at = 0;  // the bucket where trim() goes on
+    u32 idle_looks = 0;
   };
   static constexpr u32 kShards = 64;
   static constexpr std::size_t kStatesKept = 1024;  // per shard; more only while they are in use
@@ -212,7 +226,11 @@ class InodeTable {
   Quarantine* quarantine_ = nullptr;
   std::function<std::vector<BlockRun>(const InodeRef&)> index_blocks_;
   mutable std::array<Shard, kShards> shards_;
-  std::unique_ptr<std::atomic<InodeState*>[]> peeked_;  // by number; of several that share a place, one
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  // By number; of several that share a place, one. Memory that is zero without being touched: pools may be many.
+  std::unique_ptr<std::atomic<InodeState*>[], Free> peeked_;
 
   // Blocks of the inode file, by index: chunk k holds 64 << k of them, so that growing moves nothing.
   std::array<std::atomic<std::atomic<u64>*>, kChunks> chunks_{};
