@@ -58,7 +58,9 @@ inline u32 equal_bytes(const char* a, const char* b, u32 most) {
   u32 at = 0;
   if (most >= 16) {
     for (;;) {
-      const auto vector = [at](const char* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)); };
+      const auto vector = [at](const char* from) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at));
+      };
       const auto differ = static_cast<u32>(_mm_movemask_epi8(_mm_cmpeq_epi8(vector(a), vector(b)))) ^ 0xffffu;
       if (differ != 0) return at + static_cast<u32>(std::countr_zero(differ));
       if (at + 16 == most) return most;

@@ -267,8 +267,7 @@ Result<Found> PathWalk::run(InodeNo start, std::string_view path, bool follow_la
         return Error{Errc::kNotDirectory, "a slash follows a name that is no directory", 0};
       if (counts_ != nullptr) {
         counts_->count(Count::kLookups);
-        if (known_to_end && links_ == 0 && dentry != nullptr)
-          resolver_->arrived(count, skipped, *dentry, *counts_);
+        if (known_to_end && links_ == 0 && dentry != nullptr) resolver_->arrived(count, skipped, *dentry, *counts_);
       }
       return Found{reached.target.ino, reached.target.generation, reached.target.type};
     }

@@ -18,9 +18,9 @@ struct Prefix {
 
 class Resolver : public CacheWatcher {
  public:
-  /// The whole path, if it is known as it is written, all of it true at one instant of the call: then it need not even be
-  /// cut into components. Asked first. REQUIRES: a read section. `scan` has cut nothing yet, and its path begins with a
-  /// slash and has more than that.
+  /// The whole path, if it is known as it is written, all of it true at one instant of the call: then it need not even
+  /// be cut into components. Asked first. REQUIRES: a read section. `scan` has cut nothing yet, and its path begins
+  /// with a slash and has more than that.
   virtual Prefix whole(PathScan& scan, const Searcher& who, ThreadBlock& counts) = 0;
 
   /// The longest prefix it knows, of at most `most` components, all of it true at one instant of the call.

@@ -13,8 +13,8 @@ namespace pmfs::bridge {
 
 namespace {
 
-/// A name space, as the kernel names it: "mnt:[4026531841]". Empty: it cannot be known. (Reading the link takes half the time
-/// of a stat() behind it.)
+/// A name space, as the kernel names it: "mnt:[4026531841]". Empty: it cannot be known. (Reading the link takes half
+/// the time of a stat() behind it.)
 std::string name_space(const char* path) {
   char text[64];
   const ssize_t length = ::readlink(path, text, sizeof text);

@@ -336,8 +336,8 @@ void Checker::check_space() {
   const u64 believed_slots = volume_.inodes.free_slots() + volume_.quarantine.slots() + held_slots;
   if (free_slots_ != believed_slots)
     add("slot-count",
-        std::to_string(free_slots_) + " inodes are free and " + std::to_string(believed_slots) + " are counted as free", 0,
-        kNoInode);
+        std::to_string(free_slots_) + " inodes are free and " + std::to_string(believed_slots) + " are counted as free",
+        0, kNoInode);
   report_.blocks_free = volume_.blocks.free_blocks() + waiting;
   report_.blocks_used = volume_.blocks.total() - report_.blocks_free;
 }

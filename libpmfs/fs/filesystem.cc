@@ -180,8 +180,7 @@ Result<std::shared_ptr<FilesystemImpl>> open_pool(Pool pool, const OpenOptions& 
 Result<void> Filesystem::format(const std::string& path, const FormatOptions& options) {
   return guarded([&]() -> Result<void> {
     PMFS_TRY(check_label(options));
-    PMFS_ASSIGN(Pool pool,
-                Pool::create(path, options.size_bytes, options.force, options.mode, options.reserve_bytes));
+    PMFS_ASSIGN(Pool pool, Pool::create(path, options.size_bytes, options.force, options.mode, options.reserve_bytes));
     if (auto made = format_pool(pool, options); !made.ok()) {
       (void)pool.close();
       if (options.size_bytes != 0) ::unlink(path.c_str());  // a file that this call made

@@ -40,13 +40,7 @@ void NewInode::keep(Freed& freed) {
 }
 
 InodeTable::InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps)
-    : persist_(persist),
-      lanes_(lanes),
-      superblock_(superblock),
-      maps_(maps),
-      peeked_(static_cast<std::atomic<InodeState*>*>(std::calloc(kPeeked, sizeof(std::atomic<InodeState*>)))) {
-  if (peeked_ == nullptr) throw std::bad_alloc();
-}
+    : persist_(persist), lanes_(lanes), superblock_(superblock), maps_(maps) {}
 
 InodeTable::~InodeTable() {
   for (auto& chunk : chunks_) delete[] chunk.load();
@@ -75,6 +69,8 @@ media::Inode& InodeTable::slot(u64 slot) const {
 }
 
 Result<void> InodeTable::load() {
+  peeked_.reset(static_cast<std::atomic<InodeState*>*>(std::calloc(kPeeked, sizeof(std::atomic<InodeState*>))));
+  if (peeked_ == nullptr) return Error{Errc::kNoMemory, "out of memory", 0};
   const u64 slots = superblock_.inode_slots.get();
   if (slots == 0 || slots % media::kInodesPerBlock != 0 || slots > u64{1} << 36)
     return Error{Errc::kCorrupt, "the inode file's length cannot be", 0};

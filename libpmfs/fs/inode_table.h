@@ -130,7 +130,7 @@ class InodeTable {
   InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps);
   ~InodeTable();
 
-  /// Learns the inode file's blocks. While nobody else is here. @error kCorrupt.
+  /// Learns the inode file's blocks. First of all, while nobody else is here. @error kCorrupt, kNoMemory.
   Result<void> load();
   /// Puts a slot on the free list. While the state is rebuilt, and from the quarantine.
   void add_free_slot(u64 slot);
@@ -148,7 +148,8 @@ class InodeTable {
   Result<InodeRef> get(InodeNo ino);
 
   /// The state of an inode that somebody asked for lately, without a reference; null: get() it. For readers by I6:
-  ///   if the version is not changing, and is_of() says it is that inode's, and then all is read, and the version is the same.
+  ///   if the version is not changing, and is_of() says it is that inode's, and then all is read, and the version is
+  ///   the same.
   const InodeState* peek(InodeNo ino) const { return peeked_[to_u64(ino) % kPeeked].load(std::memory_order_acquire); }
   static bool is_of(const InodeState& state, InodeNo ino);
   /// Runs `look(inode)` if nobody has that inode in use; nobody can come to while it runs, so all of the inode is one

@@ -202,7 +202,7 @@ struct Pool::State {
   PoolOff locator_off{};
   std::vector<Region> regions;
   std::vector<PMEMoid> pieces;  // of the heap, that they lie in
-  bool owned = true;  // opened here; else the application's
+  bool owned = true;            // opened here; else the application's
   u64 generation = fork_generation();
   ForkWatch watch;
 
@@ -255,8 +255,8 @@ struct Pool::State {
     return {};
   }
 
-  /// Takes over a pool that the application has opened. It keeps lock and mapping: a forked child is refused, and nothing
-  /// of the application's is taken from it.
+  /// Takes over a pool that the application has opened. It keeps lock and mapping: a forked child is refused, and
+  /// nothing of the application's is taken from it.
   Result<void> share(const std::string& pool_path, PMEMobjpool* opened) {
     path = pool_path;
     PMFS_ASSIGN(const PoolSource source, look_at(path));
@@ -305,7 +305,8 @@ struct Pool::State {
       most = largest_free(std::min(most, chunks));
       if (most == 0) return false;
       pobj_action action;
-      if (OID_IS_NULL(::pmemobj_reserve(pop, &action, most * kChunkBytes - kAllocHeaderBytes, kRegionType))) return false;
+      if (OID_IS_NULL(::pmemobj_reserve(pop, &action, most * kChunkBytes - kAllocHeaderBytes, kRegionType)))
+        return false;
       kept.push_back(action);
       chunks -= most;
     }

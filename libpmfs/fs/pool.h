@@ -88,12 +88,14 @@ class Pool {
   /// Uses a pool that the application has opened, and closes. `path` is what it was opened by.
   ///
   /// @param locator_off  0: the pool was made by create() with reserve_bytes, so the locator is in its root object.
-  /// @error  kPoolMissing, kInvalid (`path` is not that pool's), kOtherLayout (no root object that could hold a locator),
+  /// @error  kPoolMissing, kInvalid (`path` is not that pool's), kOtherLayout (no root object that could hold a
+  /// locator),
   ///         kCorrupt (the locator's place is none). Concurrency: as open(). Durability: stores nothing.
   static Result<Pool> attach(const std::string& path, pmemobjpool* pop, u64 locator_off);
 
   /// Takes room for a file system out of such a pool: regions() of at least `size_bytes` in all, and a locator.
-  /// @error  as attach(); kNoSpace: the heap has not so much room; what was taken is given back. A crash leaves what was
+  /// @error  as attach(); kNoSpace: the heap has not so much room; what was taken is given back. A crash leaves what
+  /// was
   ///         taken as lost room of the heap.
   /// Durability: on return.
   static Result<Pool> take(const std::string& path, pmemobjpool* pop, u64 size_bytes);

@@ -8,8 +8,8 @@
 
 namespace pmfs {
 
-/// Fills the inode table's free slots and the block allocator, after a crash. Uses OpenOptions::rebuild_threads. Stores of a
-/// killed process that may still be in a CPU cache are flushed too.
+/// Fills the inode table's free slots and the block allocator, after a crash. Uses OpenOptions::rebuild_threads. Stores
+/// of a killed process that may still be in a CPU cache are flushed too.
 /// @error kCorrupt: an inode in no known state, a damaged map, a block with two owners. kNoMemory.
 /// Durability: what can be seen afterwards is durable.
 Result<void> rebuild(Volume& volume);

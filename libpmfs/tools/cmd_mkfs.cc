@@ -86,8 +86,9 @@ void add_mkfs(CLI::App& app, int& exit_code) {
                    "1024. Not for a device or a poolset: they have a size")
       ->check(is_size);
   command
-      ->add_option("--reserve", options->reserve,
-                   "Room in the pool for the objects of an application that uses libpmemobj itself (see attach() in pmfs.hpp)")
+      ->add_option(
+          "--reserve", options->reserve,
+          "Room in the pool for the objects of an application that uses libpmemobj itself (see attach() in pmfs.hpp)")
       ->check(is_size);
   command->add_option("--label", options->label, "A name for people, up to 31 bytes");
   command->add_flag("--force", options->force, "Overwrite what is there");

@@ -1,5 +1,5 @@
-// Trees that gain or lose a level, crashed everywhere: a file's map and a directory's index with more entries than one node
-// has.
+// Trees that gain or lose a level, crashed everywhere: a file's map and a directory's index with more entries than one
+// node has.
 #include <cstdio>
 
 #include "fs/format.h"
@@ -46,9 +46,8 @@ Scenario on_file(const std::string& name, u64 extents, std::vector<Step> steps) 
 TEST_CASE("levels: a file's map of more extents than a node has grows and goes in one commit each", "[crash][fs]") {
   static_assert(media::kMapNodeEntries == 254);
   crash_all(on_file("the map gains a level", 253, {append_extent(253), append_extent(254), append_extent(255)}));
-  crash_all(on_file("a map of two levels is cut in the middle", 300, {[](User& u) {
-                      return u.truncate("/f", 150 * kStride + 5);
-                    }}));
+  crash_all(on_file("a map of two levels is cut in the middle", 300,
+                    {[](User& u) { return u.truncate("/f", 150 * kStride + 5); }}));
   crash_all(on_file("a map of two levels goes", 300, {[](User& u) { return u.truncate("/f", 0); }}));
   crash_all(on_file("a file of two levels is removed, and its blocks are used", 300,
                     {[](User& u) { return u.unlink("/f"); }, [](User& u) { return u.create("/g"); },
@@ -58,7 +57,9 @@ TEST_CASE("levels: a file's map of more extents than a node has grows and goes i
 TEST_CASE("levels: a directory's index gains a level in the commit of the name", "[crash][fs]") {
   static_assert(media::kIndexNodeEntries == 254);
   const auto name = [](u64 i) { return "/" + std::string(200, 'n') + text("-", i); };
-  const auto levels = [](User& u) { return must(u.fs().directory_info("/", Credentials::root()), "info").index_levels; };
+  const auto levels = [](User& u) {
+    return must(u.fs().directory_info("/", Credentials::root()), "info").index_levels;
+  };
   // How many names there are when the second level comes: found out on a file system of its own.
   u64 names = 0;
   {

@@ -294,7 +294,9 @@ TEST_CASE("readers: attributes without a lock are one inode's and one change's, 
   constexpr int kFiles = 80'000;
   const auto name = [](int i) { return std::to_string(i); };
   // Mostly the same two, so that both meet; else any.
-  const auto some = [](std::mt19937& random) { return static_cast<int>(random() % 8 != 0 ? random() % 2 : random() % kFiles); };
+  const auto some = [](std::mt19937& random) {
+    return static_cast<int>(random() % 8 != 0 ? random() % 2 : random() % kFiles);
+  };
   const InodeNo dir = must(fs->mkdir("/d", 0755, kRoot)).ino;
   std::vector<InodeNo> inodes;
   for (int i = 0; i < kFiles; ++i) inodes.push_back(must(fs->mknod({dir, name(i)}, S_IFREG | 0644, 0, kRoot)).ino);

@@ -364,20 +364,20 @@ class Filesystem {
   /// @param path        what `pool` was opened by.
   /// @param size_bytes  how much of the heap it takes, at least; it cannot grow, and nothing gives the room back.
   /// @param options     label, root_uid and root_gid count.
-  /// @return            the locator's offset in the pool. The application stores it durably, for attach(); a crash before
-  ///                    leaves the room taken.
+  /// @return            the locator's offset in the pool. The application stores it durably, for attach(); a crash
+  ///                    before leaves the room taken.
   /// @error  kInvalid: `path` is not that pool's. kNoSpace: the heap has not so much room. kPoolTooSmall. kNoMemory.
   /// Concurrency: as libpmemobj's own allocations. Durability: on return.
   static Result<u64> format_in(const std::string& path, ::pmemobjpool* pool, u64 size_bytes,
                                const FormatOptions& options = {});
 
-  /// Opens the file system in a pool that the application has opened and will close, after the Filesystem. The application
-  /// may use libpmemobj in it at the same time. Nobody else can open the pool meanwhile; when the application has closed it,
-  /// the command line can, if it was made by format() with reserve_bytes: the root object of such a pool has 4096 bytes, of
-  /// which the first 192 are the file system's, and must not be made larger.
+  /// Opens the file system in a pool that the application has opened, and will close after the Filesystem. It may use
+  /// libpmemobj in it at the same time. When it has closed the pool the command line can open it too, if format() made
+  /// it with reserve_bytes: the root object of such a pool has 4096 bytes, of which the first 192 are the file
+  /// system's, and must not be made larger.
   /// @param locator_off  what format_in() returned; 0: the pool was made by format() with reserve_bytes.
-  /// @error  kNotSupported: options.read_only. kInvalid: `path` is not that pool's. kOtherLayout, kNotFormatted, kTooNew,
-  ///         kCorrupt, kNoMemory. error_detail() says more.
+  /// @error  kNotSupported: options.read_only. kInvalid: `path` is not that pool's. kOtherLayout, kNotFormatted,
+  ///         kTooNew, kCorrupt, kNoMemory. error_detail() says more.
   /// Concurrency: one Filesystem for each locator. Durability: as open().
   static Result<Filesystem> attach(const std::string& path, ::pmemobjpool* pool, u64 locator_off = 0,
                                    const OpenOptions& options = {});

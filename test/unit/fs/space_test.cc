@@ -432,7 +432,8 @@ TEST_CASE("open: what a sealed saved map says wrongly of slots does no harm", "[
     REQUIRE(fs.info().saved_map_used);
     const u64 before = must(fs.directory_info("/d0", kRoot)).entries;
     int refused = 0;
-    while (refused < 100 && code_of(fs.mknod("/new" + std::to_string(refused), 0644, 0, kRoot)) == Errc::kCorrupt) ++refused;
+    while (refused < 100 && code_of(fs.mknod("/new" + std::to_string(refused), 0644, 0, kRoot)) == Errc::kCorrupt)
+      ++refused;
     CHECK(refused > 0);
     CHECK(refused < 100);
     CHECK(must(fs.directory_info("/d0", kRoot)).entries == before);
