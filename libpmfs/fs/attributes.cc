@@ -90,9 +90,10 @@ Result<void> check_change(const media::Inode& inode, const SetAttributes& change
     return Error{Errc::kPermission, "only root may change the owner", 0};
   if (change.gid.has_value() && (!owner || (*change.gid != gid_of(inode) && !member(*change.gid, who))))
     return Error{Errc::kPermission, "only the owner may change the group, and only to one of his own", 0};
-  if ((change.atime_ns.has_value() || change.mtime_ns.has_value()) && !owner)
-    return Error{Errc::kPermission, "only the owner may set times", 0};
-  if ((change.atime_now || change.mtime_now) && !owner) PMFS_TRY(check_access(inode, kMayWrite, who));
+  // Both times to now is less than one of them: utimensat(2).
+  const bool times = change.atime_ns.has_value() || change.mtime_ns.has_value() || change.atime_now != change.mtime_now;
+  if (times && !owner) return Error{Errc::kPermission, "only the owner may set times", 0};
+  if (change.atime_now && !owner) PMFS_TRY(check_access(inode, kMayWrite, who));
   if (change.size_bytes.has_value() && !through_handle) PMFS_TRY(check_access(inode, kMayWrite, who));
   return {};
 }

@@ -438,6 +438,8 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
     unsigned wanted = access_wanted(flags);
     if ((flags & O_TRUNC) != 0) wanted |= kMayWrite;
     PMFS_TRY(check_access(inode.media(), wanted, who));
+    if ((flags & O_NOATIME) != 0 && !who.checked_elsewhere && who.uid != 0 && who.uid != uid_of(inode.media()))
+      return Error{Errc::kPermission, "only the owner may read without a new access time", 0};
     if (writes) PMFS_TRY(volume.writable());
     volume.inodes.add_handle(*inode);
   }
