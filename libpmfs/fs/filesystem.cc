@@ -352,7 +352,8 @@ Result<Attributes> Filesystem::mknod(At at, u32 mode, u64 rdev, const Credential
   return guarded([&]() -> Result<Attributes> {
     PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
     if ((mode & S_IFMT) == 0) mode |= S_IFREG;
-    if (S_ISDIR(mode) || S_ISLNK(mode)) return Error{Errc::kInvalid, "mknod makes no directories and no links", 0};
+    if (S_ISDIR(mode)) return Error{Errc::kPermission, "mknod makes no directories", 0};
+    if (S_ISLNK(mode)) return Error{Errc::kInvalid, "mknod makes no links", 0};
     return volume->with_space([&] { return make_node(*volume, at, {mode, rdev, {}}, who, pin_if(*volume, ref)); });
   });
 }
@@ -427,9 +428,9 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
     if (!check_alive(volume, inode).ok()) return Error{at.self ? Errc::kStale : Errc::kNotFound, "it was removed", 0};
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return Error{Errc::kExists, "the name is taken", 0};
     const FileType type = type_of(inode.media());
-    if (type == FileType::kSymlink) return Error{Errc::kLoop, "a symbolic link, and none may be followed", 0};
     if ((flags & O_DIRECTORY) != 0 && type != FileType::kDirectory)
       return Error{Errc::kNotDirectory, "not a directory", 0};
+    if (type == FileType::kSymlink) return Error{Errc::kLoop, "a symbolic link, and none may be followed", 0};
     const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
     if (type == FileType::kDirectory && (writes || (flags & O_CREAT) != 0))
       return Error{Errc::kIsDirectory, "a directory cannot be opened for writing", 0};
@@ -455,6 +456,14 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
 
 Result<InodeNo> open_or_create(Volume& volume, const At& at, int flags, u32 mode, const Credentials& who) {
   for (int tries = 0;; ++tries) {
+    if ((flags & O_CREAT) != 0 && !at.self) {
+      // With O_CREAT a slash behind the name is refused, whatever is there; but the way to it must exist.
+      PMFS_TRY(check_path(volume, at));
+      if (at.path.ends_with('/') && at.path.find_first_not_of('/') != std::string_view::npos) {
+        PMFS_TRY(resolve_parent(volume, at, who));
+        return Error{Errc::kIsDirectory, "open makes no directories", 0};
+      }
+    }
     auto opened = open_existing(volume, at, flags, who);
     if (opened.ok() || opened.error().code != Errc::kNotFound || (flags & O_CREAT) == 0 || at.self) return opened;
     PMFS_TRY(volume.writable());
@@ -619,7 +628,7 @@ Result<Attributes> File::stat() const {
 Result<void> File::truncate(u64 size_bytes) const {
   return guarded([&]() -> Result<void> {
     PMFS_ASSIGN(Volume* const volume, writable_volume(fs_));
-    if ((flags_ & O_ACCMODE) == O_RDONLY) return Error{Errc::kBadHandle, "not opened for writing", 0};
+    if ((flags_ & O_ACCMODE) == O_RDONLY) return Error{Errc::kInvalid, "not opened for writing", 0};
     PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
     Credentials who;
     who.uid = uid_;

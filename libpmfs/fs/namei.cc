@@ -418,7 +418,7 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
       if (from.is_directory() && !to.is_directory())
         return Error{Errc::kNotDirectory, "the new name is no directory", 0};
       if (!from.is_directory() && to.is_directory()) return Error{Errc::kIsDirectory, "the new name is a directory", 0};
-      if (to.is_directory() && to.inode.media().entry_count.get() != 0)
+      if (to.is_directory() && to.inode.ino() != from.inode.ino() && to.inode.media().entry_count.get() != 0)
         return Error{Errc::kNotEmpty, "the directory at the new name is not empty", 0};
     }
   }

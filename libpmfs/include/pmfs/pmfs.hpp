@@ -290,7 +290,7 @@ class File {
   /// As Filesystem::stat of this inode.
   Result<Attributes> stat() const;
 
-  /// Sets the size; growing reads as zero. @error kBadHandle: not opened for writing. Durability: on return.
+  /// Sets the size; growing reads as zero. @error kInvalid: not opened for writing. Durability: on return.
   Result<void> truncate(u64 size_bytes) const;
 
   /// Gives the handle back. A file without names is freed with its last handle; that costs no fence.
@@ -442,7 +442,8 @@ class Filesystem {
   // --- Changing the tree: each is one commit, two fences, durable on return ------------------------------------------
 
   /// Creates a file, device, FIFO or socket; `mode` carries S_IFMT (0 means a regular file).
-  /// @error  kExists, kNotFound (parent, or parent removed), kAccess, kNoSpace, kPermission (device by a user).
+  /// @error  kExists, kNotFound (parent, or parent removed), kAccess, kNoSpace, kPermission (device by a user; a
+  ///         directory).
   /// Source: POSIX.1-2017 mknodat().
   Result<Attributes> mknod(At at, u32 mode, u64 rdev, const Credentials& who, Ref ref = Ref::kNone);
   Result<Attributes> mkdir(At at, u32 mode, const Credentials& who, Ref ref = Ref::kNone);
