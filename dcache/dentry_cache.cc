@@ -129,7 +129,7 @@ void DentryCache::learn_permission(Dir& dir, const Permission& now) {
   // Release: a reader that sees one of them sees the sequence odd, or what it was raised to.
   dir.uid.store(now.uid, std::memory_order_release);
   dir.gid.store(now.gid, std::memory_order_release);
-  const u32 flags = (now.acl != 0 ? Dir::kHasAcl : 0) | (dir.mode.load(std::memory_order_relaxed) & Dir::kRemoved);
+  const u32 flags = (now.has_acl ? Dir::kHasAcl : 0) | (dir.mode.load(std::memory_order_relaxed) & Dir::kRemoved);
   dir.mode.store((now.mode & 0xffff) | flags, std::memory_order_release);
 }
 

@@ -35,7 +35,7 @@ struct Permission {
   u32 mode = 0;  ///< permission, set-id and sticky bits, with S_IFMT
   u32 uid = 0;
   u32 gid = 0;
-  u64 acl = 0;  ///< reference to its access ACL; 0: none, the mode alone decides
+  bool has_acl = false;  ///< it has an access ACL: the words alone do not decide
 };
 
 /// Who is asking.
@@ -53,6 +53,7 @@ struct Answer {
   InodeNo ino{};
   u64 generation = 0;
   Permission permission;
+  bool acl_permits = false;      ///< if it has an ACL: whether who asks may search it
   bool removed = false;          ///< it has no name any more, and somebody still holds it
   std::optional<Target> target;  ///< what was asked for, if it is there
 };
@@ -65,19 +66,18 @@ class LookupSource {
 
   /// Finds a name in a directory.
   /// @param generation  of the directory; 0: whichever it has.
+  /// @param who         for whom: an ACL is judged at the instant of the answer.
   /// @param name        1 to kNameMax bytes, neither '/' nor NUL in them, and neither "." nor "..".
   /// @error             kNotDirectory: `dir` is none. kStale: `dir` is not there any more. kCorrupt.
   /// Durability:        stores nothing.
-  virtual Result<Answer> lookup(InodeNo dir, u64 generation, std::string_view name, const Seen& seen) = 0;
+  virtual Result<Answer> lookup(InodeNo dir, u64 generation, std::string_view name, const Searcher& who,
+                                const Seen& seen) = 0;
 
   /// A directory's own words, and its parent as the target (of the root: the root). @error as lookup().
-  virtual Result<Answer> parent(InodeNo dir, u64 generation, const Seen& seen) = 0;
+  virtual Result<Answer> parent(InodeNo dir, u64 generation, const Searcher& who, const Seen& seen) = 0;
 
   /// A symbolic link's target. @error kStale: it is not there any more. kInvalid: no symbolic link. kCorrupt.
   virtual Result<std::string> link_target(InodeNo link, u64 generation) = 0;
-
-  /// Whether `who` may search a directory that has an ACL. @error kStale.
-  virtual Result<bool> may_search(InodeNo dir, u64 generation, const Searcher& who) = 0;
 };
 
 }  // namespace pmfs::dcache

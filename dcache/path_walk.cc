@@ -31,7 +31,7 @@ Result<PathWalk::Place> PathWalk::place_of(InodeNo ino, bool start) {
   if (cache_ == nullptr) return Place{nullptr, ino, 0};
   if (Dir* const dir = cache_->find_dir(ino); dir != nullptr) return Place{dir, ino, dir->generation};
   Place place{nullptr, ino, 0};
-  auto answer = source_.parent(ino, 0, [&](const Answer& a) {
+  auto answer = source_.parent(ino, 0, who_, [&](const Answer& a) {
     place.dir = cache_->remember(a, nullptr);
     place.generation = a.generation;
   });
@@ -67,19 +67,14 @@ PathWalk::Quick PathWalk::quick_up(const Dir& dir, bool to_parent, Dir*& out) {
 
 Result<void> PathWalk::check_search(const Answer& answer) const {
   const Permission& p = answer.permission;
-  if (p.acl != 0 && !who_.may_all) {
-    PMFS_ASSIGN(const bool may, source_.may_search(answer.ino, answer.generation, who_));
-    if (may) return {};
-  } else if (may_search(p.mode, p.uid, p.gid, who_)) {
-    return {};
-  }
+  if (who_.may_all || (p.has_acl ? answer.acl_permits : may_search(p.mode, p.uid, p.gid, who_))) return {};
   return kDenied;
 }
 
 Result<PathWalk::Reached> PathWalk::ask(const Component& c) {
   if (counts_ != nullptr) counts_->count(Count::kMisses);
   Reached reached;
-  auto answer = source_.lookup(place_.ino, place_.generation, c.name(), [&](const Answer& a) {
+  auto answer = source_.lookup(place_.ino, place_.generation, c.name(), who_, [&](const Answer& a) {
     if (cache_ == nullptr) return;
     Dir* const dir = cache_->remember(a, &c);
     if (dir != nullptr) reached.dentry = cache_->find(dir, c);
@@ -101,7 +96,7 @@ Result<PathWalk::Reached> PathWalk::step_dots(bool to_parent) {
     if (quick == Quick::kHit) return Reached{nullptr, dir, {InodeNo{dir->ino}, dir->generation, kTypeDirectory}};
   }
   Dir* here = nullptr;
-  auto answer = source_.parent(place_.ino, place_.generation, [&](const Answer& a) {
+  auto answer = source_.parent(place_.ino, place_.generation, who_, [&](const Answer& a) {
     if (cache_ != nullptr) here = cache_->remember(a, nullptr);
   });
   if (!answer.ok()) return step_error(answer.error());
@@ -136,7 +131,7 @@ Result<PathWalk::Reached> PathWalk::step(const PathScan& scan, u32 at) {
 Result<void> PathWalk::check_beneath(std::string_view target) const {
   constexpr u32 kSticky = 01000, kOthersWrite = 0002;
   if (target.starts_with('/')) return kLeaves;
-  PMFS_ASSIGN(const Answer answer, source_.parent(place_.ino, place_.generation, [](const Answer&) {}));
+  PMFS_ASSIGN(const Answer answer, source_.parent(place_.ino, place_.generation, who_, [](const Answer&) {}));
   const u32 both = kSticky | kOthersWrite;
   if ((answer.permission.mode & both) == both) return kLeaves;
   return {};

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fuse_bridge/batch.h"
+#include "fuse_bridge/caller.h"
 #include "fuse_bridge/parallel_dirops.h"
 #include "fuse_bridge/statistics.h"
 #include "mounted/wire.h"
@@ -218,7 +219,7 @@ void on_init(void* userdata, fuse_conn_info* conn) noexcept {
   static constexpr u64 kWanted[] = {
       FUSE_CAP_ASYNC_READ,       FUSE_CAP_ASYNC_DIO, FUSE_CAP_PARALLEL_DIROPS, FUSE_CAP_READDIRPLUS,
       FUSE_CAP_READDIRPLUS_AUTO, FUSE_CAP_DONT_MASK, FUSE_CAP_CACHE_SYMLINKS,  FUSE_CAP_EXPORT_SUPPORT,
-      FUSE_CAP_NO_OPEN_SUPPORT,  FUSE_CAP_IOCTL_DIR,
+      FUSE_CAP_NO_OPEN_SUPPORT,  FUSE_CAP_IOCTL_DIR, FUSE_CAP_POSIX_ACL,
   };
   static constexpr u64 kDeclined[] = {
       FUSE_CAP_ATOMIC_O_TRUNC,   // B3
@@ -405,6 +406,59 @@ void on_statfs(fuse_req_t req, fuse_ino_t) noexcept {
     out.f_favail = space->inodes_free;
     out.f_namemax = kNameMax;
     fuse_reply_statfs(req, &out);
+  });
+}
+
+// --- Extended attributes; among them ACLs, which the kernel asks for, keeps, and judges by
+// ------------------------------------------------------------------------------------------------------------
+
+/// Answers a question for bytes: how many there are if the kernel offers no room, else the bytes.
+/// @param ask  gets the room, which is empty for the former, and gives the length.
+template <class Ask>
+void reply_bytes(fuse_req_t req, std::size_t size, Ask&& ask) {
+  const std::span<char> room = scratch(size);
+  const Result<std::size_t> length = ask(room);
+  if (!length.ok()) return reply_error(req, length.error());
+  if (size == 0) {
+    fuse_reply_xattr(req, *length);
+  } else {
+    fuse_reply_buf(req, room.data(), *length);
+  }
+}
+
+void on_getxattr(fuse_req_t req, fuse_ino_t ino, const char* name, std::size_t size) noexcept {
+  answer(req, Request::kGetxattr, [&](Bridge& bridge) {
+    reply_bytes(req, size, [&](std::span<char> room) {
+      return bridge.fs().get_xattr(At::inode(ino_of(ino)), name, std::as_writable_bytes(room), caller_of(req));
+    });
+  });
+}
+
+void on_listxattr(fuse_req_t req, fuse_ino_t ino, std::size_t size) noexcept {
+  answer(req, Request::kListxattr, [&](Bridge& bridge) {
+    reply_bytes(req, size, [&](std::span<char> room) {
+      return bridge.fs().list_xattrs(At::inode(ino_of(ino)), room, caller_of(req));
+    });
+  });
+}
+
+void on_setxattr(fuse_req_t req, fuse_ino_t ino, const char* name, const char* value, std::size_t size,
+                 int flags) noexcept {
+  answer(req, Request::kSetxattr, [&](Bridge& bridge) {
+    Credentials who = caller_of(req);
+    std::optional<CallerDetails> details;
+    // Whether an ACL takes S_ISGID away depends on the caller's groups, which the request does not tell.
+    if (who.uid != 0 && std::strcmp(name, "system.posix_acl_access") == 0)
+      details = details_of(fuse_req_ctx(req)->pid);
+    if (details) who.groups = details->groups;
+    reply_done(req, bridge.fs().set_xattr(At::inode(ino_of(ino)), name, std::as_bytes(std::span(value, size)), flags,
+                                          who));
+  });
+}
+
+void on_removexattr(fuse_req_t req, fuse_ino_t ino, const char* name) noexcept {
+  answer(req, Request::kRemovexattr, [&](Bridge& bridge) {
+    reply_done(req, bridge.fs().remove_xattr(At::inode(ino_of(ino)), name, caller_of(req)));
   });
 }
 
@@ -630,6 +684,10 @@ fuse_lowlevel_ops make_handlers() {
   ops.fsyncdir = on_fsyncdir;
   ops.statfs = on_statfs;
   ops.ioctl = on_ioctl;
+  ops.getxattr = on_getxattr;
+  ops.listxattr = on_listxattr;
+  ops.setxattr = on_setxattr;
+  ops.removexattr = on_removexattr;
   return ops;
 }
 

@@ -14,6 +14,7 @@ namespace pmfs {
   X(kFreshNode, "a map root could lead to a node whose bytes are not there")                                     \
   X(kFreshIndex, "an index root could lead to a node whose bytes are not there")                                 \
   X(kFreshData, "a mapped block, or bytes below a raised size, could show what lay there before")                \
+  X(kFreshArea, "an inode could have attributes or ACLs that are not there")                                     \
   X(kFreshTarget, "a symbolic link could have another target")                                                   \
   X(kFreshSlots, "slots of a grown inode file could look live")                                                  \
   X(kFreshRegion, "a region's length could be there and its place not")                                          \

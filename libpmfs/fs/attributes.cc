@@ -7,6 +7,7 @@
 #include "fs/clock.h"
 #include "fs/file_io.h"
 #include "fs/resolve.h"
+#include "fs/xattr.h"
 
 namespace pmfs {
 
@@ -81,9 +82,10 @@ bool member(u32 gid, const Credentials& who) {
   return gid == who.gid || std::find(who.groups.begin(), who.groups.end(), gid) != who.groups.end();
 }
 
-Result<void> check_change(const media::Inode& inode, const SetAttributes& change, const Credentials& who,
-                          bool through_handle) {
+Result<void> check_change(const Volume& volume, const InodeRef& ref, const SetAttributes& change,
+                          const Credentials& who, bool through_handle) {
   if (who.checked_elsewhere || who.uid == 0) return {};
+  const media::Inode& inode = ref.media();
   const bool owner = who.uid == uid_of(inode);
   if (change.mode.has_value() && !owner) return Error{Errc::kPermission, "only the owner may change the mode", 0};
   if (change.uid.has_value() && (!owner || *change.uid != uid_of(inode)))
@@ -93,8 +95,8 @@ Result<void> check_change(const media::Inode& inode, const SetAttributes& change
   // Both times to now is less than one of them: utimensat(2).
   const bool times = change.atime_ns.has_value() || change.mtime_ns.has_value() || change.atime_now != change.mtime_now;
   if (times && !owner) return Error{Errc::kPermission, "only the owner may set times", 0};
-  if (change.atime_now && !owner) PMFS_TRY(check_access(inode, kMayWrite, who));
-  if (change.size_bytes.has_value() && !through_handle) PMFS_TRY(check_access(inode, kMayWrite, who));
+  if (change.atime_now && !owner) PMFS_TRY(check_access(volume, ref, kMayWrite, who));
+  if (change.size_bytes.has_value() && !through_handle) PMFS_TRY(check_access(volume, ref, kMayWrite, who));
   return {};
 }
 
@@ -127,7 +129,7 @@ Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const Set
     if (type_of(inode) != FileType::kRegular) return Error{Errc::kInvalid, "only a file has a settable size", 0};
     if (*change.size_bytes > kMaxFileBytes) return Error{Errc::kFileTooBig, "the size is beyond what a map holds", 0};
   }
-  PMFS_TRY(check_change(inode, change, who, through_handle));
+  PMFS_TRY(check_change(volume, ref, change, who, through_handle));
 
   // ORDER set_attributes: live words are the inode's only. A new size's map nodes and zeroed bytes ride in fence 1.
   Commit commit = volume.begin_commit();
@@ -140,9 +142,14 @@ Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const Set
     PMFS_TRY(plan_size(volume, ref, *change.size_bytes, commit, hold, freed));
     commit.set(inode.mtime_ns, now);
   }
-  const u32 flags = media::low_half(inode.mode_links.get()) & ~u32{0xffff};
-  if (const u32 mode = new_mode(inode, change, who); mode != mode_of(inode))
-    commit.set(inode.mode_links, media::join(flags | mode, links_of(inode)));
+  const u32 old_word = media::low_half(inode.mode_links.get());
+  u32 flags = old_word & ~u32{0xffff};
+  if (change.size_bytes.has_value() || change.uid.has_value() || change.gid.has_value()) {
+    PMFS_TRY(plan_without_capability(volume, commit, ref, hold, freed));
+    flags &= ~media::kModeHasCapability;
+  }
+  if (const u32 word = flags | new_mode(inode, change, who); word != old_word)
+    commit.set(inode.mode_links, media::join(word, links_of(inode)));
   if (change.uid.has_value() || change.gid.has_value())
     commit.set(inode.uid_gid, media::join(change.uid.value_or(uid_of(inode)), change.gid.value_or(gid_of(inode))));
   const bool atime = change.atime_now || change.atime_ns.has_value();

@@ -5,16 +5,19 @@
 //       the directory that its parent word names.
 //   K2  A directory's entry count, subdirectory count, leaves, keys and fingerprints agree.
 //   K3  No block has two owners; each map is in order, inside the regions, and as long as its inode says.
-//   K4  The allocator knows exactly the used blocks, but for those that the quarantine or a hold keeps out of reach.
+//   K4  Attributes and ACLs are whole, in order, and what the mode's flags say.
+//   K5  The allocator knows exactly the used blocks, but for those that the quarantine or a hold keeps out of reach.
 // Thread rules: nobody else may use the file system meanwhile.
 #include <algorithm>
 #include <set>
 #include <unordered_map>
 
 #include "base/checksum.h"
+#include "fs/acl.h"
 #include "fs/directory.h"
 #include "fs/filesystem_impl.h"
 #include "fs/resolve.h"
+#include "fs/xattr.h"
 
 namespace pmfs {
 
@@ -43,6 +46,7 @@ class Checker {
   void check_inode(u64 slot);
   void check_directory(const InodeRef& dir);
   void check_index(const InodeRef& dir, u64& blocks);
+  void check_areas(const InodeRef& ref, u64& blocks);
   void check_file(const InodeRef& file, u64 blocks, u64 end);
   void check_names();
   void check_space();
@@ -217,6 +221,34 @@ void Checker::check_index(const InodeRef& dir, u64& blocks) {
         off_of(&inode), dir.ino());
 }
 
+// Owns the blocks of attributes and ACLs, and looks at what they say.
+void Checker::check_areas(const InodeRef& ref, u64& blocks) {
+  const media::Inode& inode = ref.media();
+  const u64 off = off_of(&inode);
+  if ((inode.xattr_ref.get() != 0 || inode.acl_ref.get() != 0) && !check_areas_usable(volume_).ok())
+    add("inode-reserved", "an inode has attributes, and the pool says that there are none", off, ref.ino());
+  u64 used[2] = {0, 0};  // first and end of what lies in the inode, of the ACLs
+  for (const AreaKind kind : {AreaKind::kAcl, AreaKind::kXattrs}) {
+    const u64 reference = kind == AreaKind::kAcl ? inode.acl_ref.get() : inode.xattr_ref.get();
+    const char* const damaged = kind == AreaKind::kAcl ? "acl-damaged" : "xattr-damaged";
+    u64 end = 0;
+    check_map(ref.ino(), area_map(reference), blocks, end);
+    const auto bytes = read_area(volume_, ref.ino(), inode, kind);
+    if (!bytes.ok()) {
+      add(damaged, bytes.error(), ref.ino());
+      continue;
+    }
+    const char* const wrong = kind == AreaKind::kAcl ? acl_problem(*bytes, inode) : xattr_problem(*bytes, inode);
+    if (wrong != nullptr) add(damaged, wrong, off, ref.ino());
+    if (reference == 0 || area_map(reference) != 0) continue;
+    const u64 first = reference >> 8 & 255;
+    if (first < used[1] && used[0] < first + bytes->size())
+      add(damaged, "attributes and ACLs lie over each other", off, ref.ino());
+    used[0] = first;
+    used[1] = first + bytes->size();
+  }
+}
+
 void Checker::check_file(const InodeRef& file, u64 blocks, u64 end) {
   const media::Inode& inode = file.media();
   const FileType type = type_of(inode);
@@ -232,12 +264,10 @@ void Checker::check_file(const InodeRef& file, u64 blocks, u64 end) {
     add("file-size", "a file has blocks behind its end", off_of(&inode), file.ino());
   if (type == FileType::kSymlink) {
     if (auto target = read_target(volume_, file); !target.ok()) add("link-target", target.error(), file.ino());
-  } else if (type != FileType::kRegular && type != FileType::kDirectory && (blocks != 0 || size != 0)) {
+  } else if (type != FileType::kRegular && type != FileType::kDirectory && (end != 0 || size != 0)) {
     add("special-data", "a special file has data", off_of(&inode), file.ino());
   }
   if (type == FileType::kNone) add("inode-mode", "an inode is of no known type", off_of(&inode), file.ino());
-  if (inode.xattr_ref.get() != 0 || inode.acl_ref.get() != 0)
-    add("inode-reserved", "an inode has attributes that this version does not know", off_of(&inode), file.ino());
 }
 
 void Checker::check_inode(u64 slot) {
@@ -256,6 +286,7 @@ void Checker::check_inode(u64 slot) {
   u64 end = 0;
   check_map(ino, inode.map_root.get(), blocks, end);
   if (type_of(inode) == FileType::kDirectory) check_index(*ref, blocks);
+  check_areas(*ref, blocks);
   check_file(*ref, blocks, end);
   if (type_of(inode) == FileType::kDirectory) {
     report_.directories += 1;
@@ -321,8 +352,7 @@ void Checker::check_space() {
     held_slots += 1;
     for (const BlockRun& run : volume_.maps.all_blocks(ref.media().map_root.get()))
       leaked -= std::min(leaked, run.count);
-    if (type_of(ref.media()) == FileType::kDirectory)
-      leaked -= std::min<u64>(leaked, index_blocks(volume_, ref).size());
+    leaked -= std::min(leaked, count_blocks(blocks_beside_map(volume_, ref)));
   }
   leaked -= std::min(leaked, volume_.quarantine.pinned_blocks());  // kept by leases
   const u64 waiting = volume_.quarantine.blocks();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "fs/area.h"
 #include "fs/attributes.h"
 #include "fs/directory.h"
 
@@ -98,7 +99,7 @@ Result<void> DirectoryEdit::drop_index() {
   if (change.freed.empty()) {
     // Which blocks a damaged index has cannot be said: they stay out of use until the next open (close_volume). The
     // count of blocks is corrected to what the map has.
-    u64 blocks = 0;
+    u64 blocks = count_blocks(area_blocks(volume_.maps, dir_.media()));
     PMFS_TRY(volume_.maps.each(commit_.value(dir_.media().map_root), 0, kMapEnd, [&](const Extent& e) -> Result<void> {
       blocks += e.count;
       return {};
@@ -441,7 +442,7 @@ Result<void> prepare_directory(Volume& volume, const InodeRef& dir) {
   }
   const std::vector<BlockRun> old_index = index_blocks(volume, dir);
   touch_inode(volume, commit, dir);
-  u64 blocks = index.added_blocks + extents.size();
+  u64 blocks = index.added_blocks + extents.size() + count_blocks(area_blocks(volume.maps, inode));
   PMFS_TRY(volume.maps.each_node(map->root, [&](u64, u32) -> Result<void> {
     blocks += 1;
     return {};

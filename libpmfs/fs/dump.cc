@@ -3,9 +3,11 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "fs/acl.h"
 #include "fs/directory.h"
 #include "fs/filesystem_impl.h"
 #include "fs/resolve.h"
+#include "fs/xattr.h"
 
 namespace pmfs {
 
@@ -122,6 +124,32 @@ class Dumper {
       default: break;
     }
     map(inode.map_root.get());
+    areas(*ref);
+  }
+
+  void areas(const InodeRef& ref) {
+    const media::Inode& inode = ref.media();
+    for (const u64 reference : {inode.xattr_ref.get(), inode.acl_ref.get()}) {
+      if (reference == 0) continue;
+      print("  %s%s", reference == inode.acl_ref.get() ? "ACLs" : "attributes",
+            area_map(reference) == 0 ? ", in the inode" : "");
+      map(area_map(reference));
+    }
+    const auto held = read_areas(volume_, ref.ino(), inode);
+    if (!held.ok()) return print("  DAMAGED: %s, at %llu", held.error().what, ull(held.error().media_off));
+    std::vector<Xattr> attributes;
+    if (const char* wrong = decode_xattrs(held->xattrs, attributes); wrong != nullptr) print("  DAMAGED: %s", wrong);
+    for (const Xattr& a : attributes)
+      print("  attribute %s, %zu bytes: %s", quoted(a.full_name()).c_str(), a.value.size(),
+            quoted(a.value.substr(0, 64)).c_str());
+    for (const AclKind kind : {AclKind::kAccess, AclKind::kDefault}) {
+      if (inode.acl_ref.get() == 0 || (kind == AclKind::kAccess && !has_access_acl(inode))) continue;
+      const auto acl = acl_of(volume_, ref, kind);
+      if (!acl.ok()) return print("  DAMAGED: %s, at %llu", acl.error().what, ull(acl.error().media_off));
+      for (const AclEntry& e : *acl)
+        print("  %s entry: tag %u, id %u, permissions %u", kind == AclKind::kAccess ? "access" : "default",
+              static_cast<unsigned>(e.tag), e.id, e.permissions);
+    }
   }
 
   Volume& volume_;

@@ -32,6 +32,9 @@ int to_errno(Errc code) {
     case Errc::kNotSupported: return ENOTSUP;
     case Errc::kOverflow: return EOVERFLOW;
     case Errc::kCrossDevice: return EXDEV;
+    case Errc::kNoAttribute: return ENODATA;
+    case Errc::kRange: return ERANGE;
+    case Errc::kTooLarge: return E2BIG;
     case Errc::kNoSpace: return ENOSPC;
     case Errc::kNoMemory: return ENOMEM;
     case Errc::kReadOnly: return EROFS;
@@ -76,6 +79,9 @@ const char* describe(Errc code) {
     case Errc::kNotSupported: return "this version does not support that operation";
     case Errc::kOverflow: return "a value is too large for the format";
     case Errc::kCrossDevice: return "the path leaves the directory that it was to stay in";
+    case Errc::kNoAttribute: return "there is no attribute of that name";
+    case Errc::kRange: return "the buffer is too small, or the name of the attribute is too long";
+    case Errc::kTooLarge: return "the value of an attribute has at most 65536 bytes";
     case Errc::kNoSpace: return "no space is left; remove files, or make room on the medium";
     case Errc::kNoMemory: return "the machine is out of memory; free some and try again";
     case Errc::kReadOnly: return "the file system is open for reading only";

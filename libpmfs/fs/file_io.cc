@@ -7,6 +7,7 @@
 #include "fs/attributes.h"
 #include "fs/clock.h"
 #include "fs/resolve.h"
+#include "fs/xattr.h"
 
 namespace pmfs {
 
@@ -149,8 +150,10 @@ Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, s
   const u64 size = inode.size_bytes.get();
   BlockHold hold(volume.blocks);
   PMFS_ASSIGN(WritePlan plan, plan_write(volume, ref, off, off + in.size(), hold));
-  const u32 mode = without_set_id(mode_of(inode), who);
-  if (!plan.any_fresh && plan.end <= size && mode == mode_of(inode)) {
+  const u32 old_word = media::low_half(inode.mode_links.get());
+  const u32 flags = old_word & ~u32{0xffff} & ~media::kModeHasCapability;
+  const u32 mode_word = flags | without_set_id(mode_of(inode), who);
+  if (!plan.any_fresh && plan.end <= size && mode_word == old_word) {
     PMFS_TRY(overwrite(volume, ref, plan, off, in.data()));
     return static_cast<std::size_t>(plan.end - off);
   }
@@ -179,18 +182,16 @@ Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, s
     blocks = blocks + change.added_blocks - change.freed_blocks();
     freed.blocks.insert(freed.blocks.end(), change.freed.begin(), change.freed.end());
   }
-  // The last that can fail has not failed: only now bytes of the file itself change.
-  if (off > size) PMFS_TRY(zero_tail(volume, ref, size, off));
-  store_data(volume, plan, off, in.data(), size_after, Order::kFreshData);
   if (plan.any_fresh) {
     commit.set(inode.map_root, root);
     commit.set(inode.blocks, blocks);
   }
+  PMFS_TRY(plan_without_capability(volume, commit, ref, nodes, freed));
+  // The last that can fail has not failed: only now bytes of the file itself change.
+  if (off > size) PMFS_TRY(zero_tail(volume, ref, size, off));
+  store_data(volume, plan, off, in.data(), size_after, Order::kFreshData);
   if (size_after != size) commit.set(inode.size_bytes, size_after);
-  if (mode != mode_of(inode)) {
-    const u32 flags = media::low_half(inode.mode_links.get()) & ~u32{0xffff};
-    commit.set(inode.mode_links, media::join(flags | mode, links_of(inode)));
-  }
+  if (mode_word != old_word) commit.set(inode.mode_links, media::join(mode_word, links_of(inode)));
   const auto now = static_cast<u64>(now_ns());
   commit.set(inode.mtime_ns, now);
   commit.set(inode.ctime_ns, now);

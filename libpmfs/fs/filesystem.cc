@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "fs/api_call.h"
 #include "fs/attributes.h"
 #include "fs/directory.h"
 #include "fs/error_detail.h"
@@ -77,33 +78,8 @@ Result<void> FilesystemImpl::close() {
 
 namespace {
 
-Result<Volume*> usable_volume(const std::shared_ptr<FilesystemImpl>& impl) {
-  if (impl == nullptr) return Error{Errc::kBadHandle, "it is closed", 0};
-  PMFS_TRY(impl->usable());
-  if (impl->closed()) return Error{Errc::kBadHandle, "the file system is closed", 0};
-  return &impl->volume();
-}
-
-Result<Volume*> writable_volume(const std::shared_ptr<FilesystemImpl>& impl) {
-  PMFS_ASSIGN(Volume* const volume, usable_volume(impl));
-  PMFS_TRY(volume->writable());
-  return volume;
-}
-
 // How often a look-up that lost its race against removals is begun again.
 constexpr int kLookTries = 16;
-
-// Turns what memory allocation throws into an error: nothing leaves the library as an exception.
-template <class Call>
-auto guarded(Call&& call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return Error{Errc::kNoMemory, "out of memory", 0};
-  } catch (...) {
-    return Error{Errc::kNoMemory, "the C++ library failed", 0};
-  }
-}
 
 std::function<void(InodeState&)> pin_if(Volume& volume, Ref ref) {
   if (ref == Ref::kNone) return nullptr;
@@ -282,7 +258,7 @@ Result<void> Filesystem::access(At at, int mode, const Credentials& who, Follow 
     const bool stored = type == FileType::kRegular || type == FileType::kDirectory || type == FileType::kSymlink;
     if ((mode & W_OK) != 0 && stored) PMFS_TRY(volume->writable());
     static_assert(R_OK == kMayRead && W_OK == kMayWrite && X_OK == kMayExecute);
-    return check_access(inode.media(), static_cast<unsigned>(mode), who);
+    return check_access(*volume, inode, static_cast<unsigned>(mode), who);
   });
 }
 
@@ -438,7 +414,7 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
       return Error{Errc::kNotSupported, "devices, pipes and sockets are opened by the kernel, not here", 0};
     unsigned wanted = access_wanted(flags);
     if ((flags & O_TRUNC) != 0) wanted |= kMayWrite;
-    PMFS_TRY(check_access(inode.media(), wanted, who));
+    PMFS_TRY(check_access(volume, inode, wanted, who));
     if ((flags & O_NOATIME) != 0 && !who.checked_elsewhere && who.uid != 0 && who.uid != uid_of(inode.media()))
       return Error{Errc::kPermission, "only the owner may read without a new access time", 0};
     if (writes) PMFS_TRY(volume.writable());

@@ -85,16 +85,17 @@ PMFS_ON_MEDIA(RegionTable, 4096);
 // Words of an inode's first line.
 inline constexpr u32 kSlotFree = 0;
 inline constexpr u32 kSlotLive = 1;
-inline constexpr u32 kModeHasAcl = 1u << 16;  // beside the 16 bits of st_mode
+inline constexpr u32 kModeHasAcl = 1u << 16;         // beside the 16 bits of st_mode: it has an access ACL
+inline constexpr u32 kModeHasCapability = 1u << 17;  // it has the attribute security.capability
 
 /// An inode. The words change one at a time, by commits under the inode's lock, so no checksum covers them.
 struct alignas(64) Inode {
   // Line 0: what stat and look-up need.
   Le64 state_gen;   // [  0] kSlotFree or kSlotLive in the low half; the low half of the generation in the high one
-  Le64 mode_links;  // [  8] st_mode and kModeHasAcl in the low half; link count in the high one
+  Le64 mode_links;  // [  8] st_mode and kModeHas... in the low half; link count in the high one
   Le64 uid_gid;     // [ 16] uid in the low half, gid in the high one
   Le64 size_bytes;  // [ 24] length of a file or of a link's target; for a directory the bytes of its blocks
-  Le64 blocks;      // [ 32] blocks mapped or used by the map
+  Le64 blocks;      // [ 32] blocks of data, maps, index and attributes
   Le64 atime_ns;    // [ 40] ns since the Unix epoch, signed, UTC; may be older after a crash (stored without a record)
   Le64 mtime_ns;    // [ 48]
   Le64 ctime_ns;    // [ 56]
@@ -103,16 +104,17 @@ struct alignas(64) Inode {
   Le64 parent;       // [ 72] directories: inode number of the parent (the root's is its own); otherwise 0
   Le64 rdev_index;   // [ 80] devices: device number. Directories: root of the index, 0: none
   Le64 birth_ns;     // [ 88]
-  Le64 xattr_ref;    // [ 96] 0: no extended attributes; always 0 in this version
-  Le64 acl_ref;      // [104] 0: no ACL; always 0 in this version
+  Le64 xattr_ref;    // [ 96] reference word of the extended attributes; 0: none
+  Le64 acl_ref;      // [104] reference word of the ACLs; 0: none
   Le64 entry_count;  // [112] directories: names in it, "." and ".." not counted
   Le64 gen_high;     // [120] high half of the generation: the epoch that made this inode
   // Lines 2 and 3.
-  u8 inline_data[128];  // [128] targets of symbolic links up to 128 bytes
+  u8 inline_data[128];  // [128] targets of symbolic links up to 128 bytes; small ACLs and attributes of everything else
 };
 PMFS_ON_MEDIA(Inode, kInodeBytes);
 static_assert(offsetof(Inode, map_root) == 64);
 static_assert(offsetof(Inode, inline_data) == 128);
+inline constexpr u32 kInlineBytes = sizeof(Inode::inline_data);
 
 constexpr u64 join(u32 low, u32 high) { return u64{low} | u64{high} << 32; }
 constexpr u32 low_half(u64 word) { return static_cast<u32>(word); }
@@ -144,5 +146,53 @@ struct alignas(64) MapNode {
   MapEntry entries[kMapNodeEntries];  // [  32]
 };
 PMFS_ON_MEDIA(MapNode, 4096);
+
+// Features, in Superblock::ro_compat: inodes may have attributes and ACLs.
+inline constexpr u64 kRoCompatAreas = 1;
+
+// A reference word (xattr_ref, acl_ref): 0: nothing. Tags 1 and 2: the map root word of an area. Tag 3: in inline_data.
+inline constexpr u64 kAreaInline = 3;  // bits 8..15: first byte there; bits 16..23: length
+
+inline constexpr u32 kAreaMagic = 0x52545441;  // "ATTR"
+inline constexpr u16 kAreaXattrs = 1;
+inline constexpr u16 kAreaAcl = 2;
+
+/// The start of an area: attributes or ACLs in blocks of their own. Written once, into fresh blocks.
+struct AreaHeader {
+  Le32 magic;         // [ 0] kAreaMagic
+  Le16 kind;          // [ 4] kAreaXattrs, kAreaAcl
+  Le16 reserved;      // [ 6] zero
+  Le64 owner;         // [ 8] inode number
+  Le64 length_bytes;  // [16] of what follows
+  Le64 checksum;      // [24] XXH3-64 of what follows, seeded with that of [0,24), seeded with the pool's hash seed
+};
+PMFS_ON_MEDIA(AreaHeader, 32);
+
+inline constexpr u64 kXattrBytesMax = u64{1} << 20;  // all attributes of one inode
+inline constexpr u64 kAclEntriesMax = 8191;          // of one ACL: as many as a 64 KiB attribute of Linux's form shows
+
+// Name spaces of attributes.
+inline constexpr u8 kSpaceUser = 1;
+inline constexpr u8 kSpaceTrusted = 2;
+inline constexpr u8 kSpaceSecurity = 3;
+
+/// An extended attribute; its name, without the name space, and its value follow. Not aligned.
+struct XattrEntry {
+  u8 space;          // [ 0] kSpaceUser, kSpaceTrusted, kSpaceSecurity
+  u8 name_bytes;     // [ 1] 1 to 250
+  Le16 reserved;     // [ 2] zero
+  Le32 value_bytes;  // [ 4] 0 to 65536
+};
+PMFS_ON_MEDIA(XattrEntry, 8);
+
+/// An entry of an ACL. What the mode says is not repeated: of the access ACL its owner, mask and other entries.
+struct AclEntry {
+  u8 list;         // [ 0] 1: access, 2: default
+  u8 tag;          // [ 1] 1 owner, 2 user, 3 owning group, 4 group, 5 mask, 6 other
+  u8 permissions;  // [ 2] 0 to 7
+  u8 reserved;     // [ 3] zero
+  Le32 id;         // [ 4] of a user or group; otherwise 0
+};
+PMFS_ON_MEDIA(AclEntry, 8);
 
 }  // namespace pmfs::media

@@ -395,10 +395,7 @@ void InodeTable::reclaim(const InodeRef& ref, Freed& freed) {
   ref->atime_ns = 0;
   const media::Inode& inode = ref.media();
   for (const BlockRun& run : maps_.all_blocks(inode.map_root.get())) freed.blocks.push_back(run);
-  constexpr u32 kTypeBits = 0170000;
-  constexpr u32 kDirectoryBits = 0040000;
-  if ((media::low_half(inode.mode_links.get()) & kTypeBits) == kDirectoryBits)
-    for (const BlockRun& run : index_blocks_(ref)) freed.blocks.push_back(run);
+  for (const BlockRun& run : other_blocks_(ref)) freed.blocks.push_back(run);
   freed.slots.push_back(to_u64(ref.ino()) - 1);
 }
 

@@ -185,10 +185,10 @@ class InodeTable {
   bool held(const InodeState& state) const;
 
   /// Gets freed inodes of last holds. Set once, before use.
-  /// @param index_blocks  gives the blocks of a directory's index.
-  void set_quarantine(Quarantine* quarantine, std::function<std::vector<BlockRun>(const InodeRef&)> index_blocks) {
+  /// @param other_blocks  gives the blocks of an inode outside its map: a directory's index, attributes.
+  void set_quarantine(Quarantine* quarantine, std::function<std::vector<BlockRun>(const InodeRef&)> other_blocks) {
     quarantine_ = quarantine;
-    index_blocks_ = std::move(index_blocks);
+    other_blocks_ = std::move(other_blocks);
   }
   /// For each state that exists now, without its lock.
   std::vector<InodeRef> all();
@@ -225,7 +225,7 @@ class InodeTable {
   media::Superblock& superblock_;
   const ExtentMap& maps_;
   Quarantine* quarantine_ = nullptr;
-  std::function<std::vector<BlockRun>(const InodeRef&)> index_blocks_;
+  std::function<std::vector<BlockRun>(const InodeRef&)> other_blocks_;
   mutable std::array<Shard, kShards> shards_;
   struct Free {
     void operator()(void* memory) const { std::free(memory); }

@@ -4,6 +4,7 @@
 
 #include <shared_mutex>
 
+#include "fs/acl.h"
 #include "fs/directory.h"
 #include "fs/read_unlocked.h"
 #include "fs/resolve.h"
@@ -17,7 +18,7 @@ dcache::Target target_of(InodeNo ino, const media::Inode& inode) {
 }
 
 dcache::Permission permission_of(const media::Inode& inode) {
-  return {mode_of(inode), uid_of(inode), gid_of(inode), 0};
+  return {mode_of(inode), uid_of(inode), gid_of(inode), has_access_acl(inode)};
 }
 
 namespace {
@@ -32,7 +33,8 @@ Result<void> check_same(const Volume& volume, const InodeRef& ref, u64 generatio
 }
 
 // REQUIRES: the lock, or `reads`.
-Result<dcache::Answer> directory_answer(const Volume& volume, const InodeRef& dir, u64 generation, ReadSet* reads) {
+Result<dcache::Answer> directory_answer(const Volume& volume, const InodeRef& dir, u64 generation,
+                                        const dcache::Searcher& who, ReadSet* reads) {
   PMFS_TRY(check_same(volume, dir, generation, reads));
   const media::Inode& inode = dir.media();
   if (type_of(inode) != FileType::kDirectory)
@@ -41,6 +43,9 @@ Result<dcache::Answer> directory_answer(const Volume& volume, const InodeRef& di
   answer.ino = dir.ino();
   answer.generation = generation_of(inode);
   answer.permission = permission_of(inode);
+  if (answer.permission.has_acl && !who.may_all) {
+    PMFS_ASSIGN(answer.acl_permits, permits(volume, dir, kMayExecute, {who.uid, who.gid, who.groups, who.depends}));
+  }
   answer.removed = !is_live(inode);
   return answer;
 }
@@ -52,8 +57,8 @@ Result<dcache::Target> target_of_number(Volume& volume, u64 number, const char* 
 }
 
 Result<dcache::Answer> look_up(Volume& volume, const InodeRef& dir, u64 generation, std::string_view name,
-                               ReadSet* reads) {
-  PMFS_ASSIGN(dcache::Answer answer, directory_answer(volume, dir, generation, reads));
+                               const dcache::Searcher& who, ReadSet* reads) {
+  PMFS_ASSIGN(dcache::Answer answer, directory_answer(volume, dir, generation, who, reads));
   if (answer.removed) return answer;
   PMFS_ASSIGN(const auto entry, find_entry(volume, dir, name, reads));
   if (!entry.has_value()) return answer;
@@ -64,8 +69,9 @@ Result<dcache::Answer> look_up(Volume& volume, const InodeRef& dir, u64 generati
   return answer;
 }
 
-Result<dcache::Answer> look_up_parent(Volume& volume, const InodeRef& dir, u64 generation, ReadSet* reads) {
-  PMFS_ASSIGN(dcache::Answer answer, directory_answer(volume, dir, generation, reads));
+Result<dcache::Answer> look_up_parent(Volume& volume, const InodeRef& dir, u64 generation,
+                                      const dcache::Searcher& who, ReadSet* reads) {
+  PMFS_ASSIGN(dcache::Answer answer, directory_answer(volume, dir, generation, who, reads));
   if (answer.removed) return answer;
   PMFS_ASSIGN(answer.target, target_of_number(volume, dir.media().parent.get(), "a directory's parent cannot be"));
   return answer;
@@ -95,14 +101,17 @@ Result<dcache::Answer> answer_of(Volume& volume, const InodeRef& dir, const dcac
 }  // namespace
 
 Result<dcache::Answer> VolumeLookup::lookup(InodeNo dir_ino, u64 generation, std::string_view name,
-                                            const dcache::Seen& seen) {
+                                            const dcache::Searcher& who, const dcache::Seen& seen) {
   PMFS_ASSIGN(const InodeRef dir, volume_.inodes.get(dir_ino));
-  return answer_of(volume_, dir, seen, [&](ReadSet* reads) { return look_up(volume_, dir, generation, name, reads); });
+  return answer_of(volume_, dir, seen,
+                   [&](ReadSet* reads) { return look_up(volume_, dir, generation, name, who, reads); });
 }
 
-Result<dcache::Answer> VolumeLookup::parent(InodeNo dir_ino, u64 generation, const dcache::Seen& seen) {
+Result<dcache::Answer> VolumeLookup::parent(InodeNo dir_ino, u64 generation, const dcache::Searcher& who,
+                                            const dcache::Seen& seen) {
   PMFS_ASSIGN(const InodeRef dir, volume_.inodes.get(dir_ino));
-  return answer_of(volume_, dir, seen, [&](ReadSet* reads) { return look_up_parent(volume_, dir, generation, reads); });
+  return answer_of(volume_, dir, seen,
+                   [&](ReadSet* reads) { return look_up_parent(volume_, dir, generation, who, reads); });
 }
 
 Result<std::string> VolumeLookup::link_target(InodeNo link_ino, u64 generation) {
@@ -110,11 +119,6 @@ Result<std::string> VolumeLookup::link_target(InodeNo link_ino, u64 generation) 
   std::shared_lock lock(link->lock);
   PMFS_TRY(check_same(volume_, link, generation, nullptr));
   return read_target(volume_, link);
-}
-
-Result<bool> VolumeLookup::may_search(InodeNo dir, u64, const dcache::Searcher&) {
-  // permission_of() says of no directory that it has an ACL.
-  return Error{Errc::kNotSupported, "ACLs do not exist yet", to_u64(dir)};
 }
 
 }  // namespace pmfs

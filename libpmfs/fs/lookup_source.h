@@ -13,10 +13,11 @@ class VolumeLookup final : public dcache::LookupSource {
  public:
   explicit VolumeLookup(Volume& volume) : volume_(volume) {}
 
-  Result<dcache::Answer> lookup(InodeNo dir, u64 generation, std::string_view name, const dcache::Seen& seen) override;
-  Result<dcache::Answer> parent(InodeNo dir, u64 generation, const dcache::Seen& seen) override;
+  Result<dcache::Answer> lookup(InodeNo dir, u64 generation, std::string_view name, const dcache::Searcher& who,
+                                const dcache::Seen& seen) override;
+  Result<dcache::Answer> parent(InodeNo dir, u64 generation, const dcache::Searcher& who,
+                                const dcache::Seen& seen) override;
   Result<std::string> link_target(InodeNo link, u64 generation) override;
-  Result<bool> may_search(InodeNo dir, u64 generation, const dcache::Searcher& who) override;
 
  private:
   Volume& volume_;

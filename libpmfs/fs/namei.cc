@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "fs/acl.h"
 #include "fs/attributes.h"
 #include "fs/clock.h"
 #include "fs/directory.h"
@@ -68,19 +69,19 @@ auto until_locked(Attempt&& attempt) {
 const Error kAgain{Errc::kBusy, "locks are taken again, in order", 0};  // never leaves this file
 
 // Whether names in this directory may be added and removed. REQUIRES: its lock.
-Result<void> check_changeable(const InodeRef& dir, const Credentials& who) {
+Result<void> check_changeable(const Volume& volume, const InodeRef& dir, const Credentials& who) {
   if (dir->dead || media::low_half(dir.media().state_gen.get()) != media::kSlotLive)
     return Error{Errc::kNotFound, "the directory was removed", 0};
   if (type_of(dir.media()) != FileType::kDirectory)
     return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
-  return check_access(dir.media(), kMayWrite | kMayExecute, who);
+  return check_access(volume, dir, kMayWrite | kMayExecute, who);
 }
 
 // The same for removing `name`: who may search but not write learns that the name is missing before that he may not.
 Result<void> check_removable(Volume& volume, const InodeRef& dir, std::string_view name, const Credentials& who) {
-  const auto changeable = check_changeable(dir, who);
+  const auto changeable = check_changeable(volume, dir, who);
   if (changeable.ok() || changeable.error().code != Errc::kAccess) return changeable;
-  PMFS_TRY(check_access(dir.media(), kMayExecute, who));
+  PMFS_TRY(check_access(volume, dir, kMayExecute, who));
   PMFS_ASSIGN(const auto there, find_entry(volume, dir, name));
   return there.has_value() ? changeable.error() : Error{Errc::kNotFound, "no such file or directory", 0};
 }
@@ -140,7 +141,8 @@ Result<void> write_new_inode(Volume& volume, const InodeRef& fresh, const InodeR
   Persist& persist = volume.persist;
   const FileType type = type_of_mode(node.mode);
   const u32 dir_mode = mode_of(dir.media());
-  u32 mode = (node.mode & S_IFMT) | (node.mode & 07777 & ~(type == FileType::kSymlink ? 0 : who.umask));
+  PMFS_ASSIGN(const InheritedAcl inherited, inherit_acl(volume, dir, node.mode & (S_IFMT | 07777), who.umask));
+  u32 mode = inherited.mode;
   u32 gid = who.gid;
   if ((dir_mode & S_ISGID) != 0) {  // the group, and for directories the bit, come from the parent
     gid = gid_of(dir.media());
@@ -175,6 +177,8 @@ Result<void> write_new_inode(Volume& volume, const InodeRef& fresh, const InodeR
       inode.blocks.set(map.added_blocks);
     }
   }
+  PMFS_TRY(write_fresh_areas(volume, fresh.ino(), {{}, inherited.acl}, inode, hold));
+  if (inherited.acl.size() != 0) bytes = sizeof(inode);
   auto* to = reinterpret_cast<std::byte*>(&fresh.media());
   constexpr std::size_t kBehindState = sizeof(Le64);
   persist.write(to + kBehindState, reinterpret_cast<std::byte*>(&inode) + kBehindState, bytes - kBehindState);
@@ -211,12 +215,12 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
     return Error{Errc::kNotFound, "the directory was removed", 0};
   if (type_of(dir.media()) != FileType::kDirectory)
     return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
-  PMFS_TRY(check_access(dir.media(), kMayExecute, who));
+  PMFS_TRY(check_access(volume, dir, kMayExecute, who));
   PMFS_ASSIGN(const auto there, find_entry(volume, dir, parent.name));
   if (there.has_value()) return Error{Errc::kExists, "the name is taken", 0};
   if (parent.must_be_directory && !directory)
     return Error{Errc::kNotFound, "a slash follows a name that is no directory", 0};
-  PMFS_TRY(check_access(dir.media(), kMayWrite, who));
+  PMFS_TRY(check_access(volume, dir, kMayWrite, who));
   // A device 0:0 is a whiteout of overlayfs, and harmless.
   const FileType type = type_of_mode(node.mode);
   const bool device = type == FileType::kBlockDevice || (type == FileType::kCharDevice && node.rdev != 0);
@@ -268,7 +272,7 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     const bool file_first = file.ino() < dir.ino();
     for (const InodeRef* ref : {file_first ? &file : &dir, file_first ? &dir : &file})
       if (!locks.lock(*ref)) return again = true, kAgain;
-    PMFS_TRY(check_changeable(dir, who));
+    PMFS_TRY(check_changeable(volume, dir, who));
     PMFS_ASSIGN(const auto there, find_entry(volume, dir, parent.name));
     if (there.has_value()) return Error{Errc::kExists, "the name is taken", 0};
     if (parent.must_be_directory) return Error{Errc::kNotFound, "a slash follows a name that is no directory", 0};
@@ -409,8 +413,8 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
     if (below)
       return Error{exchange ? Errc::kInvalid : Errc::kNotEmpty, "the new name leads to a directory above the old", 0};
   }
-  PMFS_TRY(check_changeable(from.dir(), who));
-  PMFS_TRY(check_changeable(to.dir(), who));
+  PMFS_TRY(check_changeable(volume, from.dir(), who));
+  PMFS_TRY(check_changeable(volume, to.dir(), who));
   PMFS_TRY(check_sticky(from.dir().media(), from.inode.media(), who));
   if (to.entry.has_value()) {
     PMFS_TRY(check_sticky(to.dir().media(), to.inode.media(), who));
@@ -423,8 +427,8 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
     }
   }
   // The moved directory's ".." changes.
-  if (crosses && from.is_directory()) PMFS_TRY(check_access(from.inode.media(), kMayWrite, who));
-  if (crosses && exchange && to.is_directory()) PMFS_TRY(check_access(to.inode.media(), kMayWrite, who));
+  if (crosses && from.is_directory()) PMFS_TRY(check_access(volume, from.inode, kMayWrite, who));
+  if (crosses && exchange && to.is_directory()) PMFS_TRY(check_access(volume, to.inode, kMayWrite, who));
   return {};
 }
 
@@ -517,7 +521,7 @@ Result<void> rename_name(Volume& volume, const At& from_at, const At& to_at, uns
         return Error{Errc::kNotFound, "the directory was removed", 0};
       if (type_of(dir.media()) != FileType::kDirectory)
         return Error{Errc::kNotDirectory, "a component of the path is not a directory", 0};
-      PMFS_TRY(check_access(dir.media(), kMayExecute, who));
+      PMFS_TRY(check_access(volume, dir, kMayExecute, who));
     }
     PMFS_TRY(prepare_directory(volume, to.dir()));
     PMFS_TRY(find_end(volume, from));

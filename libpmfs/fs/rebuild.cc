@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/lane_format.h"
+#include "fs/area.h"
 #include "fs/directory.h"
 #include "fs/resolve.h"
 
@@ -104,6 +105,8 @@ class Rebuilder {
   Result<void> use_inode(u64 slot, const media::Inode& inode) {
     volume_.persist.flush(&inode, kLineBytes, Order::kLazyTimes);
     PMFS_TRY(use_map(volume_, inode.map_root.get()));
+    for (const u64 reference : {inode.xattr_ref.get(), inode.acl_ref.get()})
+      PMFS_TRY(use_map(volume_, area_map(reference)));
     if (type_of(inode) != FileType::kDirectory || inode.rdev_index.get() == 0) return {};
     PMFS_ASSIGN(const InodeRef dir, volume_.inodes.get(InodeNo{slot + 1}));
     for (const BlockRun& run : index_blocks(volume_, dir)) PMFS_TRY(use(volume_.blocks, run));

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/checksum.h"
+#include "fs/area.h"
 #include "fs/directory.h"
 #include "fs/rebuild.h"
 #include "fs/volume.h"
@@ -91,7 +92,7 @@ Volume::Volume(Memory memory, media::Superblock& sb, Regions region_list, LaneKe
       lookup_source(*this),
       paths(lookup_source, cache_options(open_options)) {
   hash_name.seed = sb.hash_seed.get();
-  inodes.set_quarantine(&quarantine, [this](const InodeRef& dir) { return index_blocks(*this, dir); });
+  inodes.set_quarantine(&quarantine, [this](const InodeRef& ref) { return blocks_beside_map(*this, ref); });
 }
 
 Result<std::unique_ptr<Volume>> open_volume(Memory memory, PoolOff locator_off, const OpenOptions& options) {

@@ -1,7 +1,6 @@
 #include "fs/resolve.h"
 
-#include <algorithm>
-
+#include "fs/acl.h"
 #include "fs/directory.h"
 #include "fs/read_unlocked.h"
 
@@ -12,10 +11,6 @@ namespace {
 constexpr int kMaxLinks = 40;
 constexpr u64 kMaxTarget = kPathMax;
 constexpr int kFoundTries = 16;  // how often a path is resolved again because what it led to was gone
-
-bool in_group(u32 gid, const Credentials& who) {
-  return gid == who.gid || std::find(who.groups.begin(), who.groups.end(), gid) != who.groups.end();
-}
 
 // The inode that a look-up found, kept from being used again from here on. @error kStale: it was gone already.
 Result<InodeRef> keep_found(Volume& volume, InodeNo ino, u64 generation) {
@@ -49,32 +44,28 @@ Result<void> check_path(Volume& volume, const At& at) {
   return {};
 }
 
-namespace {
-
 using Privilege = Credentials::Privilege;
 
-bool may_all(const Credentials& who) {
+bool is_privileged(const Credentials& who) {
   return who.privilege == Privilege::kAll || (who.privilege == Privilege::kByUid && who.uid == 0);
 }
 
-}  // namespace
-
 dcache::Searcher searcher(const Credentials& who, bool beneath) {
-  const bool all = who.checked_elsewhere || who.privilege == Privilege::kSearch || may_all(who);
+  const bool all = who.checked_elsewhere || who.privilege == Privilege::kSearch || is_privileged(who);
   return {all, who.uid, who.gid, who.groups, who.depends, beneath};
 }
 
-Result<void> check_access(const media::Inode& inode, unsigned wanted, const Credentials& who) {
+Result<void> check_access(const Volume& volume, const InodeRef& ref, unsigned wanted, const Credentials& who) {
   if (who.checked_elsewhere || wanted == 0) return {};
-  const u32 mode = mode_of(inode);
+  const u32 mode = mode_of(ref.media());
   const bool directory = type_of_mode(mode) == FileType::kDirectory;
-  if (may_all(who)) {  // root may all, but execute only what somebody may
+  if (is_privileged(who)) {  // root may all, but execute only what somebody may
     if ((wanted & kMayExecute) == 0 || (mode & 0111) != 0 || directory) return {};
   } else if (who.privilege == Privilege::kSearch && (wanted == kMayRead || (directory && (wanted & kMayWrite) == 0))) {
     return {};
   } else {
-    const u32 bits = who.uid == uid_of(inode) ? mode >> 6 : in_group(gid_of(inode), who) ? mode >> 3 : mode;
-    if ((bits & wanted) == wanted) return {};
+    PMFS_ASSIGN(const bool permitted, permits(volume, ref, wanted, {who.uid, who.gid, who.groups, nullptr}));
+    if (permitted) return {};
   }
   return Error{Errc::kAccess, "permission denied", 0};
 }

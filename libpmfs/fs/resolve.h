@@ -16,8 +16,12 @@ namespace pmfs {
 
 inline constexpr unsigned kMayExecute = 1, kMayWrite = 2, kMayRead = 4;
 
-/// Whether `who` may do all of `wanted` (a sum of the above) to an inode with these words. @error kAccess.
-Result<void> check_access(const media::Inode& inode, unsigned wanted, const Credentials& who);
+/// Whether `who` may do all of `wanted` (a sum of the above) to an inode, by its mode and its access ACL.
+/// REQUIRES: its lock, at least shared. @error kAccess. kCorrupt: its ACL is damaged.
+Result<void> check_access(const Volume& volume, const InodeRef& ref, unsigned wanted, const Credentials& who);
+
+/// Whether ownership and permissions do not bind `who`, as root.
+bool is_privileged(const Credentials& who);
 
 /// Whether the inode answers at all. REQUIRES: its lock, at least shared; or `reads`, which gives up for one without
 /// names: whether that is held is known under the lock. @error kStale.

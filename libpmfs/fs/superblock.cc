@@ -51,6 +51,7 @@ Result<void> format_memory(Memory memory, const FormatParameters& parameters) {
   superblock.magic.set(media::kMagic);
   superblock.format_version.set(media::kFormatVersion);
   superblock.block_bytes.set(kBlockBytes);
+  superblock.ro_compat.set(media::kRoCompatAreas);
   u64 seed = 0x9e3779b97f4a7c15;
   if (parameters.fixed_ids) {
     for (u8 i = 0; i < 16; ++i) superblock.uuid[i] = i;

@@ -20,8 +20,8 @@ struct FormatParameters {
   bool fixed_ids = false;              ///< tests: uuid and seed are constants instead of random
 };
 
-/// Features this version knows. None exist yet: a set bit belongs to a newer version.
-inline constexpr u64 kKnownRoCompat = 0;
+/// Features this version knows. Another set bit belongs to a newer version.
+inline constexpr u64 kKnownRoCompat = media::kRoCompatAreas;
 inline constexpr u64 kKnownIncompat = 0;
 
 /// Writes an empty file system: superblock, region table, lanes, root directory; the locator last.

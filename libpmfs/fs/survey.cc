@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "fs/area.h"
 #include "fs/directory.h"
 #include "fs/filesystem_impl.h"
 #include "fs/resolve.h"
@@ -64,6 +65,9 @@ Result<Survey> survey_volume(Volume& volume) {
     const media::Inode& inode = volume.inodes.slot(slot);
     if (media::low_half(inode.state_gen.get()) != media::kSlotLive) continue;
     PMFS_TRY(survey_map(volume, inode, found));
+    found.with_xattrs += inode.xattr_ref.get() != 0;
+    found.with_acls += inode.acl_ref.get() != 0;
+    found.attribute_blocks += count_blocks(area_blocks(volume.maps, inode));
     switch (type_of(inode)) {
       case FileType::kRegular: found.regular_files += 1; break;
       case FileType::kSymlink: found.symlinks += 1; break;

@@ -47,6 +47,8 @@ void print_survey(const Survey& survey, u64 block_bytes) {
   fmt::print("extents     {} of regular files, {} files in more than one, at most {} in one file\n", survey.extents,
              survey.fragmented_files, survey.most_extents);
   fmt::print("nodes       {} of file maps, {} of directory indexes\n", survey.map_nodes, survey.index_nodes);
+  fmt::print("attributes  extended ones of {} files, ACLs of {}; {} blocks\n", survey.with_xattrs, survey.with_acls,
+             survey.attribute_blocks);
   fmt::print("indexes     directories by levels: {}; stale {}, damaged {}\n",
              steps_text(survey.directories_by_depth,
                         [](std::size_t levels) { return levels == 0 ? "without" : fmt::format("of {}", levels); }),
@@ -112,6 +114,9 @@ void print_object(const std::string& pool, const PoolInfo& info, const Survey& s
   object["unwritten_blocks"] = survey.unwritten_blocks;
   object["map_nodes"] = survey.map_nodes;
   object["index_nodes"] = survey.index_nodes;
+  object["with_xattrs"] = survey.with_xattrs;
+  object["with_acls"] = survey.with_acls;
+  object["attribute_blocks"] = survey.attribute_blocks;
   object["indexes_stale"] = survey.indexes_stale;
   object["indexes_damaged"] = survey.indexes_damaged;
   object["directories_by_depth"] = survey.directories_by_depth;

@@ -241,6 +241,46 @@ void add_attributes(std::vector<Case>& cases) {
   cases.push_back({.op = "utimens", .variant = "mtime-only", .setup = file, .run = set({.mtime_ns = kThen})});
 }
 
+void add_xattrs(std::vector<Case>& cases) {
+  const auto file = one_file(kBlock);
+  const auto set = [](std::size_t bytes_long) {
+    return [bytes_long](Bench& b) { must(b.fs.set_xattr(At::inode(b.ino), "user.a", b.bytes(bytes_long), 0, kRoot)); };
+  };
+  const auto remove = [](Bench& b) { must(b.fs.remove_xattr(At::inode(b.ino), "user.a", kRoot)); };
+  cases.push_back({.op = "setxattr", .variant = "small", .setup = file, .run = set(20), .tidy = remove});
+  cases.push_back({.op = "setxattr", .variant = "large", .setup = file, .run = set(kBlock), .tidy = remove});
+  cases.push_back({.op = "setxattr", .variant = "64-kib", .setup = file, .run = set(65536), .tidy = remove});
+  cases.push_back(
+      {.op = "setxattr", .variant = "small-to-large", .setup = file, .prepare = set(20), .run = set(kBlock)});
+  cases.push_back({.op = "removexattr", .variant = "small", .setup = file, .prepare = set(20), .run = remove});
+  cases.push_back({.op = "removexattr", .variant = "large", .setup = file, .prepare = set(kBlock), .run = remove});
+  const auto acl = [](u32 users) {
+    return [users](Bench& b) {
+      Acl list{{AclTag::kUserObj, 6, 0}, {AclTag::kGroupObj, 4, 0}, {AclTag::kMask, 7, 0}, {AclTag::kOther, 0, 0}};
+      for (u32 i = 0; i < users; ++i) list.push_back({AclTag::kUser, 4, 1000 + i});
+      must(b.fs.set_acl(At::inode(b.ino), AclKind::kAccess, list, kRoot));
+    };
+  };
+  const auto no_acl = [](Bench& b) { must(b.fs.set_acl(At::inode(b.ino), AclKind::kAccess, {}, kRoot)); };
+  cases.push_back({.op = "setacl", .variant = "small", .setup = file, .run = acl(3), .tidy = no_acl});
+  cases.push_back({.op = "setacl", .variant = "large", .setup = file, .run = acl(40), .tidy = no_acl});
+  cases.push_back({.op = "setacl", .variant = "removed", .setup = file, .prepare = acl(3), .run = no_acl});
+  cases.push_back({.op = "create",
+                   .variant = "default-acl",
+                   .setup =
+                       [](Bench& b) {
+                         must(b.fs.set_acl(At::inode(b.dir), AclKind::kDefault,
+                                           {{AclTag::kUserObj, 7, 0},
+                                            {AclTag::kUser, 7, 1000},
+                                            {AclTag::kGroupObj, 5, 0},
+                                            {AclTag::kMask, 7, 0},
+                                            {AclTag::kOther, 0, 0}},
+                                           kRoot));
+                       },
+                   .run = [](Bench& b) { b.make_file(b.here()); },
+                   .tidy = unlink_here});
+}
+
 void add_fsync(std::vector<Case>& cases) {
   const auto open = [](Bench& b) {
     one_file(4 * kBlock)(b);
@@ -278,6 +318,7 @@ void add_file_cases(std::vector<Case>& cases) {
   add_overwrite(cases);
   add_truncate(cases);
   add_attributes(cases);
+  add_xattrs(cases);
   add_fsync(cases);
 }
 

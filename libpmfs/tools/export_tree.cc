@@ -11,6 +11,7 @@
 #include "file_copy.h"
 #include "report.h"
 #include "tree_copy.h"
+#include "xattr_copy.h"
 
 namespace pmfs::tools {
 
@@ -253,9 +254,18 @@ class Exporter {
     return mode;
   }
 
-  /// Owner, mode, times, in this order: a new owner clears set-id bits.
+  /// Also ACLs. Behind the owner: a new one takes capabilities away.
+  void keep_xattrs(InodeNo ino, int fd) {
+    bool complete = true;
+    const Result<void> kept = export_xattrs(fs_, ino, fd, complete);
+    if (!kept.ok()) pool_failed(kept.error());
+    if (!complete) ++counts_.with_xattrs;
+  }
+
+  /// Owner, extended attributes, mode, times, in this order: a new owner clears set-id bits.
   void set_attributes(int fd, const Attributes& attributes, bool all) {
     if (all && as_root_ && fchown(fd, attributes.uid, attributes.gid) != 0) host_failed("cannot set its owner", errno);
+    if (all) keep_xattrs(attributes.ino, fd);
     if (all && fchmod(fd, mode_for_host(attributes)) != 0) host_failed("cannot set its mode", errno);
     const struct timespec times[2] = {to_timespec(attributes.atime_ns), to_timespec(attributes.mtime_ns)};
     if (futimens(fd, times) != 0) host_failed("cannot set its times", errno);
@@ -273,6 +283,7 @@ class Exporter {
     if (as_root_ && fchownat(fd.get(), "", attributes.uid, attributes.gid, AT_EMPTY_PATH) != 0) {
       host_failed("cannot set its owner", errno);
     }
+    keep_xattrs(attributes.ino, fd.get());
     const std::string itself = fmt::format("/proc/self/fd/{}", fd.get());  // chmod knows no O_PATH descriptor
     if (!S_ISLNK(st.st_mode) && chmod(itself.c_str(), mode_for_host(attributes)) != 0) {
       host_failed("cannot set its mode", errno);

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +15,7 @@
 #include "file_copy.h"
 #include "report.h"
 #include "tree_copy.h"
+#include "xattr_copy.h"
 
 namespace pmfs::tools {
 
@@ -33,21 +33,6 @@ int open_quietly(int dir, const char* name, int flags) {
   const int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOATIME | flags);
   if (fd >= 0 || errno != EPERM) return fd;
   return openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | flags);
-}
-
-/// Whether an object has attributes or ACLs that somebody set; labels that the system puts on everything do not count.
-bool has_xattrs(int fd) {
-  std::array<char, 4096> names;
-  const ssize_t length = flistxattr(fd, names.data(), names.size());
-  for (ssize_t at = 0; at < length;) {
-    const std::string_view name = names.data() + at;
-    if (name.starts_with("user.") || name.starts_with("trusted.") || name.starts_with("system.posix_acl_") ||
-        name == "security.capability") {
-      return true;
-    }
-    at += static_cast<ssize_t>(name.size()) + 1;
-  }
-  return length < 0 && errno == ERANGE;
 }
 
 /// Nanoseconds since 1970, at the ends of the range where a time lies outside of it (before 1677 or after 2262).
@@ -82,7 +67,6 @@ class Importer {
   void directory(HostFd fd, InodeNo pool_dir, bool all_attributes) {
     struct stat st {};
     if (fstat(fd.get(), &st) != 0) return host_failed("cannot examine it", errno);
-    if (has_xattrs(fd.get())) ++counts_.with_xattrs;
     const HostDir dir(fdopendir(fd.get()));
     if (!dir) return host_failed("cannot read the directory", errno);
     fd.release();  // now dir's
@@ -100,6 +84,7 @@ class Importer {
     }
     if (errno != 0) host_failed("cannot read the directory", errno);
     set_attributes(pool_dir, st, all_attributes);
+    if (all_attributes) keep_xattrs({dirfd(dir.get()), nullptr}, pool_dir);
   }
 
   TreeCounts counts() const { return counts_; }
@@ -147,7 +132,7 @@ class Importer {
     }
     if (S_ISREG(st.st_mode)) return file(host_dir, name, pool_dir);
     if (S_ISLNK(st.st_mode)) return symlink(host_dir, name, pool_dir, st);
-    special(name, pool_dir, st);
+    special(host_dir, name, pool_dir, st);
   }
 
   void subdirectory(int host_dir, const char* name, InodeNo pool_dir, const struct stat& st) {
@@ -189,7 +174,7 @@ class Importer {
     const bool complete = contents(fd.get(), st, made->ino);
     set_attributes(made->ino, st, true);
     if (!complete) return;
-    if (has_xattrs(fd.get())) ++counts_.with_xattrs;
+    keep_xattrs({fd.get(), nullptr}, made->ino);
     copied(counts_.files);
   }
 
@@ -203,10 +188,11 @@ class Importer {
     if (!made.ok()) return pool_failed(made.error());
     remember(st, made->ino);
     set_attributes(made->ino, st, false);
+    keep_xattrs({host_dir, name}, made->ino);
     copied(counts_.symlinks);
   }
 
-  void special(const char* name, InodeNo pool_dir, const struct stat& st) {
+  void special(int host_dir, const char* name, InodeNo pool_dir, const struct stat& st) {
     if (!as_root_ && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))) return skipped("only root copies devices; left out");
     const Result<Attributes> made = replacing(pool_dir, name, [&] {
       return fs_.mknod(At{pool_dir, name}, st.st_mode & (S_IFMT | 0777u), st.st_rdev, owner_of(st));
@@ -214,6 +200,7 @@ class Importer {
     if (!made.ok()) return pool_failed(made.error());
     remember(st, made->ino);
     set_attributes(made->ino, st, true);
+    keep_xattrs({host_dir, name}, made->ino);
     copied(counts_.specials);
   }
 
@@ -260,6 +247,14 @@ class Importer {
     }
     const Result<Attributes> set = fs_.set_attributes(At::inode(ino), change, Credentials::root(), Follow::kNo);
     if (!set.ok()) pool_failed(set.error());
+  }
+
+  /// Behind owner and mode: a new owner takes capabilities away, and an ACL sets the mode.
+  void keep_xattrs(const HostPlace& from, InodeNo ino) {
+    bool complete = true;
+    const Result<void> kept = import_xattrs(fs_, from, ino, complete);
+    if (!kept.ok()) pool_failed(kept.error());
+    if (!complete) ++counts_.with_xattrs;
   }
 
   /// Copies a file's bytes; what is a hole on the host stays one. @return false if that failed, which has been said.

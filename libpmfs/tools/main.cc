@@ -63,6 +63,9 @@ int run(int argc, char** argv) {
   add_cat(app, exit_code);
   add_put(app, exit_code);
   add_get(app, exit_code);
+  add_getfattr(app, exit_code);
+  add_setfattr(app, exit_code);
+  add_getfacl(app, exit_code);
   add_dump(app, exit_code);
   add_count(app, exit_code);
   add_bench(app, exit_code);

@@ -20,7 +20,7 @@ std::string summary(const TreeCounts& counts) {
   if (counts.skipped != 0) text += fmt::format("; {} skipped", counts.skipped);
   if (counts.failed != 0) text += fmt::format("; {} FAILED", counts.failed);
   if (counts.with_xattrs != 0)
-    text += fmt::format("; {} with extended attributes or ACLs, not kept", counts.with_xattrs);
+    text += fmt::format("; {} with extended attributes or ACLs that could not all be kept", counts.with_xattrs);
   return text;
 }
 

@@ -22,7 +22,7 @@ struct TreeCounts {
   u64 bytes = 0;        ///< of file contents, holes included
   u64 skipped = 0;      ///< left out on purpose, each said
   u64 failed = 0;       ///< each said
-  u64 with_xattrs = 0;  ///< copied, but their extended attributes or ACLs were not
+  u64 with_xattrs = 0;  ///< copied, but not all of their extended attributes or ACLs
 
   u64 objects() const { return files + directories + symlinks + specials + hard_links; }
 };

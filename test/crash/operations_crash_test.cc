@@ -75,6 +75,12 @@ TEST_CASE("freed space that is used again at once never comes back to its old ow
   crash_group("drain");
 }
 
+TEST_CASE("extended attributes: a crash shows all of a change or nothing", "[crash][fs]") { crash_group("xattr"); }
+
+TEST_CASE("ACLs: a crash shows list and mode, or neither; what is inherited is there with the name", "[crash][fs]") {
+  crash_group("acl");
+}
+
 TEST_CASE("all operations together", "[crash][fs]") {
   total.name = "operations";
   std::puts(describe(total).c_str());

@@ -534,6 +534,99 @@ void add_drain(Scenarios& all) {
                  on_thread(2, [](User& u) { return u.chmod("/again", 0700); })}});
 }
 
+// Attributes and ACLs: a crash shows all that one call changes, mode and change time too, or nothing of it.
+void add_xattrs(Scenarios& all) {
+  const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
+  const auto set = [](const std::string& path, const std::string& name, u64 bytes) {
+    return [=](User& u) { return u.set_xattr(path, name, bytes); };
+  };
+  const auto file = [](User& u) { u.create("/f"); };
+  const auto with = [=](u64 bytes) { return [=](User& u) { u.create("/f"), u.set_xattr("/f", "user.a", bytes); }; };
+  add(one("xattr", "setxattr, the first, small", file, set("/f", "user.a", 20)));
+  add(one("xattr", "setxattr, the first, large", file, set("/f", "user.a", 5000)));
+  add(one("xattr", "setxattr, a small one is replaced", with(20), set("/f", "user.a", 60)));
+  add(one("xattr", "setxattr, a small one gets large", with(20), set("/f", "user.a", 5000)));
+  add(one("xattr", "setxattr, a large one gets small", with(5000), set("/f", "user.a", 20)));
+  add(one("xattr", "setxattr, a large one is replaced", with(5000), set("/f", "user.a", 4500)));
+  add(one("xattr", "setxattr, a second one", with(20), set("/f", "trusted.b", 30)));
+  add(one(
+      "xattr", "setxattr of a symbolic link", [](User& u) { u.symlink("target", "/s"); }, set("/s", "trusted.a", 9)));
+  for (const u64 bytes : {20, 5000}) {
+    const auto remove = [](User& u) { return u.remove_xattr("/f", "user.a"); };
+    const auto unlink = [](User& u) { return u.unlink("/f"); };
+    add(one("xattr", text("removexattr, ", bytes, " bytes"), with(bytes), remove));
+    add(one("xattr", text("unlink of a file with an attribute of ", bytes, " bytes"), with(bytes), unlink));
+  }
+  add(one("xattr", "setxattr in pieces of free space",
+          [](User& u) {  // holes of one block each
+            for (int i = 0; i < 6; ++i) file_with_data(u, text("/x", i), 4096);
+            file_with_data(u, "/rest", 40960);
+            for (int i = 0; i < 6; i += 2) u.unlink(text("/x", i));
+            u.create("/f");
+          },
+          set("/f", "user.a", 20000)));
+  add(one("xattr", "a write takes security.capability away",
+          [](User& u) {
+            file_with_data(u, "/f", 5000);
+            u.set_xattr("/f", "user.a", 3000), u.set_xattr("/f", "security.capability", 20);
+          },
+          write("/f", 100, 50)));
+}
+
+void add_acls(Scenarios& all) {
+  const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
+  const auto set = [](const std::string& path, AclKind kind, u32 users) {
+    return [=](User& u) { return u.set_acl(path, kind, some_acl(users)); };
+  };
+  const auto remove = [](const std::string& path, AclKind kind) {
+    return [=](User& u) { return u.set_acl(path, kind, {}); };
+  };
+  const auto with = [=](u32 users, u64 attribute) {
+    return [=](User& u) {
+      u.create("/f");
+      u.set_acl("/f", AclKind::kAccess, some_acl(users));
+      if (attribute != 0) u.set_xattr("/f", "user.a", attribute);
+    };
+  };
+  const auto inherits = [=](u32 users) {
+    return [=](User& u) { u.mkdir("/d"), u.set_acl("/d", AclKind::kDefault, some_acl(users)); };
+  };
+  add(one(
+      "acl", "set an ACL, the first", [](User& u) { u.create("/f"); }, set("/f", AclKind::kAccess, 2)));
+  add(one(
+      "acl", "set an ACL of many entries, the first", [](User& u) { u.create("/f"); },
+      set("/f", AclKind::kAccess, 40)));
+  add(one("acl", "set an ACL, an attribute moves out of the inode", with(1, 90), set("/f", AclKind::kAccess, 9)));
+  add(one("acl", "set an ACL, all in the inode", with(2, 30), set("/f", AclKind::kAccess, 4)));
+  add(one("acl", "an ACL of many entries becomes one of few", with(40, 30), set("/f", AclKind::kAccess, 2)));
+  add(one("acl", "an ACL goes", with(2, 30), remove("/f", AclKind::kAccess)));
+  add(one("acl", "an ACL of many entries goes", with(40, 0), remove("/f", AclKind::kAccess)));
+  add(one("acl", "a mode is set as an ACL", with(2, 0), [](User& u) {
+    return u.set_acl("/f", AclKind::kAccess,
+                     {{AclTag::kUserObj, 6, 0}, {AclTag::kGroupObj, 4, 0}, {AclTag::kOther, 0, 0}});
+  }));
+  add(one("acl", "chmod with an ACL", with(2, 0), [](User& u) { return u.chmod("/f", 0640); }));
+  add(one("acl", "unlink with an ACL of many entries", with(40, 0), [](User& u) { return u.unlink("/f"); }));
+  add(one("acl", "a default ACL beside an access ACL",
+          [](User& u) { u.mkdir("/d"), u.set_acl("/d", AclKind::kAccess, some_acl(3)); },
+          set("/d", AclKind::kDefault, 3)));
+  for (const u32 users : {2, 40}) {
+    add(one("acl", text("create under a default ACL of ", users), inherits(users),
+            [](User& u) { return u.create("/d/f"); }));
+    add(one("acl", text("mkdir under a default ACL of ", users), inherits(users),
+            [](User& u) { return u.mkdir("/d/e"); }));
+    add(one("acl", text("rmdir of a directory with a default ACL of ", users), inherits(users),
+            [](User& u) { return u.rmdir("/d"); }));
+  }
+  add({.group = "acl",
+       .name = "attributes and ACLs of one file changed by three threads",
+       .prepare = with(2, 20),
+       .steps = {on_thread(1, [](User& u) { return u.set_xattr("/f", "user.a", 5000); }),
+                 on_thread(2, [](User& u) { return u.set_acl("/f", AclKind::kAccess, some_acl(12)); }),
+                 on_thread(3, [](User& u) { return u.remove_xattr("/f", "user.a"); }),
+                 on_thread(1, [](User& u) { return u.chmod("/f", 0604); })}});
+}
+
 }  // namespace
 
 const std::vector<Scenario>& scenarios() {
@@ -541,7 +634,7 @@ const std::vector<Scenario>& scenarios() {
     Scenarios list;
     for (const auto add : {add_create, add_link, add_remove, add_remove2, add_rename, add_rename_directory,
                            add_exchange, add_write, add_reserved, add_map, add_overwrite, add_truncate, add_attributes,
-                           add_times, add_leaves, add_full, add_close, add_threads, add_drain})
+                           add_times, add_leaves, add_full, add_close, add_threads, add_drain, add_xattrs, add_acls})
       add(list);
     return list;
   }();

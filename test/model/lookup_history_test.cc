@@ -26,7 +26,7 @@ constexpr bool is_directory(int thing) { return thing != kF; }
 struct State {
   int parent[kThings];  // -1: it is not there
   std::string name[kThings];
-  bool open[kThings];  // everybody may search it; otherwise its owner, root, alone
+  bool open[kThings];  // user 1000 may search it, by its mode or an ACL
   u64 ino[kThings];
 };
 
@@ -188,9 +188,7 @@ class History {
     } else if (kind <= 5) {
       if (!is_directory(thing) || now_.parent[thing] == -1) return;
       now_.open[thing] = !now_.open[thing] || pick(3) == 0;
-      SetAttributes set;
-      set.mode = now_.open[thing] ? 0755 : 0700;
-      must(memory_->set_attributes(thing == kTop ? "/" : path_of(thing), set, kRoot));
+      allow(thing == kTop ? "/" : path_of(thing), now_.open[thing], thing);
     } else {
       const int leaf = kind == 6 ? kE : kF;
       if (now_.parent[leaf] != -1) {
@@ -202,10 +200,30 @@ class History {
         const int places[] = {kC, kD, kA};
         now_.parent[leaf] = places[pick(3)];
         now_.open[leaf] = true;
+        has_acl_[leaf] = false;
         make(leaf);
       }
     }
     versions_.push_back({from, clock_.fetch_add(1), now_});
+  }
+
+  // By chmod while there is no ACL; by an ACL that names the user against what others may; by one that is only a mode.
+  void allow(const std::string& path, bool open, int thing) {
+    const u64 way = pick(3);
+    if (way == 0 && !has_acl_[thing]) {
+      SetAttributes set;
+      set.mode = open ? 0755 : 0700;
+      must(memory_->set_attributes(path, set, kRoot));
+      return;
+    }
+    has_acl_[thing] = way == 1;
+    const u32 may = open ? 1 : 0, others = way == 1 ? 1 - may : may;
+    Acl acl{{AclTag::kUserObj, 7, 0}, {AclTag::kGroupObj, others, 0}, {AclTag::kOther, others, 0}};
+    if (way == 1) {
+      acl.push_back({AclTag::kUser, may, 1000});
+      acl.push_back({AclTag::kMask, 7, 0});
+    }
+    must(memory_->set_acl(path, AclKind::kAccess, acl, kRoot));
   }
 
   void read(u64 seed, std::vector<Look>& looks) {
@@ -256,6 +274,7 @@ class History {
   std::mt19937_64 random_;
   MemoryFs memory_;
   State now_;
+  bool has_acl_[kThings] = {};
   std::vector<Version> versions_;
   std::atomic<u64> clock_{1};
   std::atomic<u64> looked_{0};

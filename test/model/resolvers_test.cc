@@ -94,7 +94,7 @@ class Agreement {
     INFO("\"" << a << "\" \"" << b << '"');
     const Credentials who = somebody();
     const unsigned flags = pick(4) == 0 ? 1u << 1 : 0;  // RENAME_EXCHANGE
-    switch (pick(10)) {
+    switch (pick(12)) {
       case 0:
       case 1:
       case 2: all("mkdir", [&](Filesystem& fs) { return fs.mkdir(a, 0755, kRoot); }); break;
@@ -110,6 +110,23 @@ class Agreement {
         if (pick(2) == 0) set.uid = static_cast<u32>(pick(3));
         if (pick(2) == 0) set.gid = static_cast<u32>(pick(3));
         all("set_attributes", [&](Filesystem& fs) { return fs.set_attributes(a, set, kRoot); });
+        break;
+      }
+      case 9:
+      case 10: {
+        Acl acl;
+        const bool removes = pick(5) == 0;
+        if (!removes) {
+          for (const AclTag tag : {AclTag::kUserObj, AclTag::kGroupObj, AclTag::kOther})
+            acl.push_back({tag, static_cast<u32>(pick(8)), 0});
+          if (pick(4) != 0) {
+            acl.push_back({AclTag::kMask, static_cast<u32>(pick(8)), 0});
+            acl.push_back({AclTag::kUser, static_cast<u32>(pick(8)), static_cast<u32>(pick(3))});
+            acl.push_back({AclTag::kGroup, static_cast<u32>(pick(8)), static_cast<u32>(pick(3))});
+          }
+        }
+        const AclKind kind = pick(4) == 0 ? AclKind::kDefault : AclKind::kAccess;
+        all("set_acl", [&](Filesystem& fs) { return fs.set_acl(a, kind, acl, kRoot); });
         break;
       }
       default: all("link", [&](Filesystem& fs) { return fs.link(a, b, kRoot); });

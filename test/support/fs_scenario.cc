@@ -116,6 +116,22 @@ Allowance User::utimens(const std::string& path, i64 atime_ns, i64 mtime_ns) {
   return set(path, change);
 }
 
+Allowance User::set_xattr(const std::string& path, const std::string& name, u64 bytes) {
+  const Allowance allowance = on(path);
+  must(fs_->set_xattr(path, name, some_bytes(bytes, bytes + name.size()), 0, kRoot, Follow::kNo), "setxattr");
+  return allowance;
+}
+Allowance User::remove_xattr(const std::string& path, const std::string& name) {
+  const Allowance allowance = on(path);
+  must(fs_->remove_xattr(path, name, kRoot, Follow::kNo), "removexattr");
+  return allowance;
+}
+Allowance User::set_acl(const std::string& path, AclKind kind, const Acl& acl) {
+  const Allowance allowance = on(path);
+  must(fs_->set_acl(path, kind, acl, kRoot), "set ACL");
+  return allowance;
+}
+
 Allowance User::fsync(const std::string& path) {
   Allowance allowance = on(path);
   allowance.times_lazy = allowance.times_settled;  // an access time kept in DRAM is stored here
@@ -156,7 +172,7 @@ Allowance User::anything(Prng& prng) {
   const auto size = [&] { return prng.coin() ? prng.below(200) : prng.below(12000); };
   const auto say = [&](const auto&... parts) { last_ = text(parts...); };
   try {
-    switch (prng.below(18)) {
+    switch (prng.below(21)) {
       case 0:
       case 1: {
         const std::string path = new_name();
@@ -229,6 +245,24 @@ Allowance User::anything(Prng& prng) {
         say("fsync ", path);
         return fsync(path);
       }
+      case 17: {
+        const std::string path = one_of(all), name = text("trusted.", prng.below(3));
+        const u64 bytes = prng.coin() ? prng.below(90) : prng.below(9000);
+        say("setxattr ", path, " ", name, " ", bytes);
+        return set_xattr(path, name, bytes);
+      }
+      case 18: {
+        const std::string path = one_of(all), name = text("trusted.", prng.below(3));
+        say("removexattr ", path, " ", name);
+        return remove_xattr(path, name);
+      }
+      case 19: {
+        const AclKind kind = prng.coin() ? AclKind::kAccess : AclKind::kDefault;
+        const std::string path = one_of(kind == AclKind::kAccess ? files : dirs);
+        const Acl acl = prng.once_in(3) ? Acl() : some_acl(static_cast<u32>(1 + prng.below(40)));
+        say("set ACL ", path, " ", acl.size());
+        return set_acl(path, kind, acl);
+      }
       default: {
         const std::string path = one_of(files);
         say("read ", path);
@@ -239,6 +273,12 @@ Allowance User::anything(Prng& prng) {
     last_ += text(" (", refused.what(), ")");
     return {};
   }
+}
+
+Acl some_acl(u32 users) {
+  Acl acl{{AclTag::kUserObj, 7, 0}, {AclTag::kGroupObj, 5, 0}, {AclTag::kMask, 7, 0}, {AclTag::kOther, 1, 0}};
+  for (u32 i = 0; i < users; ++i) acl.push_back({AclTag::kUser, i % 8, 1000 + i});
+  return acl;
 }
 
 // --- Scenarios

@@ -29,6 +29,9 @@ class User {
   Allowance chmod(const std::string& path, u32 mode);
   Allowance chown(const std::string& path, u32 uid, u32 gid);
   Allowance utimens(const std::string& path, i64 atime_ns, i64 mtime_ns);
+  Allowance set_xattr(const std::string& path, const std::string& name, u64 bytes);
+  Allowance remove_xattr(const std::string& path, const std::string& name);
+  Allowance set_acl(const std::string& path, AclKind kind, const Acl& acl);
   Allowance fsync(const std::string& path);
   Allowance sync();
 
@@ -52,6 +55,9 @@ class User {
   std::vector<File> held_;
   std::string last_;
 };
+
+/// A list that names so many users.
+Acl some_acl(u32 users);
 
 using Step = std::function<Allowance(User&)>;
 

@@ -45,6 +45,26 @@ class Fingerprint {
   u64 hash_ = 0;
 };
 
+std::string see_xattrs(Filesystem& fs, SeenNode& node) {
+  const auto length = fs.list_xattrs(node.path, {}, kRoot, Follow::kNo);
+  if (!length.ok()) return failed("listxattr", node.path, length.error());
+  if (*length == 0) return {};
+  std::string names(*length, '\0');
+  if (const auto listed = fs.list_xattrs(node.path, names, kRoot, Follow::kNo); !listed.ok())
+    return failed("listxattr", node.path, listed.error());
+  for (std::size_t at = 0; at < names.size();) {
+    const std::string name(names.c_str() + at);
+    at += name.size() + 1;
+    std::string value(65536, '\0');
+    const auto got =
+        fs.get_xattr(node.path, name, std::as_writable_bytes(std::span(value)), kRoot, Follow::kNo);
+    if (!got.ok()) return failed("getxattr", node.path, got.error());
+    value.resize(*got);
+    node.xattrs.push_back(name + "=" + value);
+  }
+  return {};
+}
+
 std::string see_node(Filesystem& fs, const std::string& path, u32 depth, SeenTree& tree) {
   if (depth > 64) return "directories below each other without end at " + path;
   SeenNode node;
@@ -85,6 +105,7 @@ std::string see_node(Filesystem& fs, const std::string& path, u32 depth, SeenTre
     }
     default: break;
   }
+  if (std::string wrong = see_xattrs(fs, node); !wrong.empty()) return wrong;
   tree.nodes.push_back(std::move(node));
   for (const std::string& name : below)
     if (std::string wrong = see_node(fs, name, depth + 1, tree); !wrong.empty()) return wrong;
@@ -121,6 +142,7 @@ std::string see(Filesystem& fs, SeenTree& tree, const std::string& top) {
     sum.add(node.target);
     sum.add(node.contents.data(), node.contents.size());
     for (const std::string& entry : node.listing) sum.add(entry);
+    for (const std::string& attribute : node.xattrs) sum.add(attribute);
   }
   for (const u64 value : {space->blocks, space->blocks_free, space->blocks_avail, space->inodes, space->inodes_free})
     sum.add(value);
@@ -135,6 +157,9 @@ std::string to_text(const SeenTree& tree) {
     if (!node.target.empty()) out += " -> " + node.target.substr(0, 40);
     if (!node.contents.empty()) out += text(" contents ", hex(checksum64(node.contents.data(), node.contents.size())));
     for (const std::string& entry : node.listing) out += " [" + entry + "]";
+    for (const std::string& attribute : node.xattrs)
+      out += text(" {", attribute.substr(0, attribute.find('=')), " ", attribute.size(), " bytes ",
+                  hex(checksum64(attribute.data(), attribute.size())), "}");
     out += "\n";
   }
   return out + text("    blocks free ", tree.space.blocks_free, " of ", tree.space.blocks, ", inodes free ",

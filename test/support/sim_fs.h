@@ -20,6 +20,7 @@ struct SeenNode {
   std::string target;                // of a symbolic link
   std::vector<std::byte> contents;   // of a file
   std::vector<std::string> listing;  // of a directory: "name ino type cookie", in order
+  std::vector<std::string> xattrs;   // "name=value"; ACLs are among them
 };
 
 /// Everything a user can see of a file system.

@@ -154,12 +154,12 @@ all_built() {
     broken all-built "sources are listed by name; nothing is downloaded; the machine's own instruction set is not used"
 }
 
-# Structs on the medium (those with PMFS_ON_MEDIA) are made of Le words, bytes, and other such structs.
+# Structs on the medium (those with PMFS_ON_MEDIA in their file) are made of Le words, bytes, and other such structs.
 on_media() {
   awk '
     /PMFS_ON_MEDIA\(/ && !/#define/ {
       name = $0; sub(/.*PMFS_ON_MEDIA\(/, "", name); sub(/,.*/, "", name); gsub(/ /, "", name); sub(/.*::/, "", name)
-      media[name] = 1
+      media[name] = 1; here[FILENAME, name] = 1
     }
     { line[FILENAME, FNR] = $0; last[FILENAME] = FNR }
     END {
@@ -170,7 +170,7 @@ on_media() {
           sub(/\/\/.*/, "", text)
           if (inside == "" && match(text, /^[ ]*(struct|union)[ ]+(alignas\([^)]*\)[ ]+)?[A-Za-z_0-9]+[ ]*\{/)) {
             word = substr(text, RSTART, RLENGTH); sub(/[ ]*\{.*/, "", word); sub(/.*[ ]/, "", word)
-            if (word in media) { inside = word; depth = 0 }
+            if ((file, word) in here) { inside = word; depth = 0 }
           }
           if (inside == "") continue
           body = text

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pmfs/acl.h"
 #include "pmfs/counters.h"
 #include "pmfs/durability.h"
 #include "pmfs/result.h"
@@ -43,7 +44,7 @@ struct Credentials {
   u32 uid = 0;
   u32 gid = 0;
   std::span<const u32> groups = {};  ///< supplementary groups; the memory must outlive the call
-  u32 umask = 0;                     ///< permission bits taken from the mode of what is created
+  u32 umask = 0;  ///< permission bits taken from the mode of what is created in a directory without a default ACL
   bool checked_elsewhere = false;    ///< the caller has checked already (the kernel, by default_permissions)
 
   /// Which permission bits do not bind: Linux's CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE. By default uid 0 has both.
@@ -293,6 +294,15 @@ class File {
   /// Sets the size; growing reads as zero. @error kInvalid: not opened for writing. Durability: on return.
   Result<void> truncate(u64 size_bytes) const;
 
+  /// As Filesystem::get_xattr and so on, of this inode, for whatever the file was opened.
+  Result<std::size_t> get_xattr(std::string_view name, std::span<std::byte> value, const Credentials& who) const;
+  Result<std::size_t> list_xattrs(std::span<char> names, const Credentials& who) const;
+  Result<void> set_xattr(std::string_view name, std::span<const std::byte> value, int flags,
+                         const Credentials& who) const;
+  Result<void> remove_xattr(std::string_view name, const Credentials& who) const;
+  Result<Acl> get_acl(AclKind kind) const;
+  Result<void> set_acl(AclKind kind, const Acl& acl, const Credentials& who) const;
+
   /// Gives the handle back. A file without names is freed with its last handle; that costs no fence.
   Result<void> close();
 
@@ -465,6 +475,44 @@ class Filesystem {
   Result<Attributes> set_attributes(At at, const SetAttributes& change, const Credentials& who,
                                     Follow follow = Follow::kYes);
 
+  // --- Extended attributes and ACLs ----------------------------------------------------------------------------------
+  //
+  // Names begin with "user." (files and directories only), "trusted." (root only) or "security.", and have at most 255
+  // bytes; values have at most 65536. The attributes of one inode have at most 1 MiB together, their names 64 KiB.
+  // "system.posix_acl_access" and "system.posix_acl_default" are the ACLs in Linux's form (version 2, little-endian).
+  // Errors of all: as stat(); kNotSupported: another name space, or a pool made without attributes; kRange: a name of
+  // no or too many bytes; kInvalid: nothing behind the name space; kAccess. Source: xattr(7).
+
+  /// An attribute's value.
+  /// @param value  gets it. Empty: nothing is copied, and only the length is returned.
+  /// @return       its length in bytes.
+  /// @error        kNoAttribute. kRange: `value` is too small.
+  /// Concurrency:  waits for whoever changes the same inode. Durability: stores nothing. Source: getxattr(2).
+  Result<std::size_t> get_xattr(At at, std::string_view name, std::span<std::byte> value, const Credentials& who,
+                                Follow follow = Follow::kYes);
+  /// The names, each with a NUL behind it; parameters as of get_xattr(). Source: listxattr(2).
+  Result<std::size_t> list_xattrs(At at, std::span<char> names, const Credentials& who, Follow follow = Follow::kYes);
+  /// Sets an attribute.
+  /// @param flags  XATTR_CREATE, XATTR_REPLACE or 0. Not looked at for ACLs.
+  /// @error        kExists (CREATE), kNoAttribute (REPLACE), kPermission, kTooLarge, kNoSpace (limits too).
+  /// Durability:   on return, one commit with the change time. Source: setxattr(2).
+  Result<void> set_xattr(At at, std::string_view name, std::span<const std::byte> value, int flags,
+                         const Credentials& who, Follow follow = Follow::kYes);
+  /// @error kNoAttribute (never for ACLs), kPermission. Durability: on return. Source: removexattr(2).
+  Result<void> remove_xattr(At at, std::string_view name, const Credentials& who, Follow follow = Follow::kYes);
+
+  /// An ACL. Without an access ACL: the three entries that the mode stands for. Without a default one: none.
+  /// @error kNotSupported: a symbolic link. Durability: stores nothing.
+  Result<Acl> get_acl(At at, AclKind kind, const Credentials& who, Follow follow = Follow::kYes);
+  /// Sets an ACL; an empty one is removed, and leaves the mode as it is. An access ACL sets the mode bits in the same
+  /// commit: owner, mask (or owning group, if there is no mask) and other; and takes S_ISGID from who is not in the
+  /// group. One that says no more than a mode is stored as that.
+  /// @param acl  in any order.
+  /// @error      kPermission: neither owner nor root. kInvalid: no valid list. kAccess: a default one of no directory.
+  ///             kNotSupported: a symbolic link, or a pool made without ACLs. kNoSpace.
+  /// Durability: on return.
+  Result<void> set_acl(At at, AclKind kind, const Acl& acl, const Credentials& who, Follow follow = Follow::kYes);
+
   // --- Files ---------------------------------------------------------------------------------------------------------
 
   /// Opens, and with O_CREAT creates.
@@ -542,6 +590,9 @@ struct Survey {
   u64 unwritten_blocks = 0;   ///< allocated, read as zero
   u64 map_nodes = 0;
   u64 index_nodes = 0;
+  u64 with_xattrs = 0;        ///< inodes that have extended attributes
+  u64 with_acls = 0;
+  u64 attribute_blocks = 0;   ///< of attributes and ACLs that do not fit into the inode
   u64 indexes_stale = 0;      ///< directories of several leaves without an index
   u64 indexes_damaged = 0;    ///< that are scanned, and get a new one with the next entry
   /// Directories by the levels of their index; [0]: those that need none, having at most one leaf.

@@ -33,6 +33,9 @@ enum class Errc : u16 {
   kNotSupported,      ///< ENOTSUP: this version does not do that, and says so
   kOverflow,          ///< EOVERFLOW: a value does not fit the format
   kCrossDevice,       ///< EXDEV: the way leaves the directory that it was to stay beneath
+  kNoAttribute,       ///< ENODATA: no extended attribute or ACL of that name
+  kRange,             ///< ERANGE: the caller's buffer is too small, or a name too long for an attribute
+  kTooLarge,          ///< E2BIG: the value of an attribute is over 65536 bytes
   // The machine and the pool's state.
   kNoSpace,           ///< ENOSPC
   kNoMemory,          ///< ENOMEM

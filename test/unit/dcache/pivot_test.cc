@@ -25,7 +25,10 @@ class Tree {
       const std::string_view name = path.substr(0, path.find('/'));
       path.remove_prefix(name.size());
       const Component c = make_component(name, cache->keys());
-      Answer answer{at, generation, {0040000 | mode, 0, 0, 0}, false, {}};
+      Answer answer;
+      answer.ino = at;
+      answer.generation = generation;
+      answer.permission = {0040000 | mode, 0, 0, 0};
       Dir* const dir = cache->remember(answer, nullptr);
       REQUIRE(dir != nullptr);
       dentry = cache->find(dir, c);

@@ -21,7 +21,7 @@
 #include "htree/leaf.h"
 #include "pmfs/pmfs.hpp"
 #include "test/support/catch.h"
-#include "test/support/must.h"
+#include "test/support/memory_fs.h"
 
 using namespace pmfs;
 using pmfs::test::must;
@@ -106,6 +106,22 @@ const std::vector<Member>& members_v1() {
       MEMBER(Inode, gen_high, 120, 8),
       MEMBER(Inode, inline_data, 128, 128),
 
+      MEMBER(AreaHeader, magic, 0, 4),
+      MEMBER(AreaHeader, kind, 4, 2),
+      MEMBER(AreaHeader, reserved, 6, 2),
+      MEMBER(AreaHeader, owner, 8, 8),
+      MEMBER(AreaHeader, length_bytes, 16, 8),
+      MEMBER(AreaHeader, checksum, 24, 8),
+      MEMBER(XattrEntry, space, 0, 1),
+      MEMBER(XattrEntry, name_bytes, 1, 1),
+      MEMBER(XattrEntry, reserved, 2, 2),
+      MEMBER(XattrEntry, value_bytes, 4, 4),
+      MEMBER(AclEntry, list, 0, 1),
+      MEMBER(AclEntry, tag, 1, 1),
+      MEMBER(AclEntry, permissions, 2, 1),
+      MEMBER(AclEntry, reserved, 3, 1),
+      MEMBER(AclEntry, id, 4, 4),
+
       MEMBER(MapNode, magic, 0, 4),
       MEMBER(MapNode, level, 4, 2),
       MEMBER(MapNode, count, 6, 2),
@@ -188,6 +204,9 @@ TEST_CASE("format 1: every struct has its size and nothing unnamed in it", "[fs]
       {"LaneHeader", {64, sizeof(media::LaneHeader)}},
       {"Record", {64, sizeof(media::Record)}},
       {"Inode", {256, sizeof(media::Inode)}},
+      {"AreaHeader", {32, sizeof(media::AreaHeader)}},
+      {"XattrEntry", {8, sizeof(media::XattrEntry)}},
+      {"AclEntry", {8, sizeof(media::AclEntry)}},
       {"MapEntry", {16, sizeof(media::MapEntry)}},
       {"MapNode", {4096, sizeof(media::MapNode)}},
       {"Leaf", {4096, sizeof(media::Leaf)}},
@@ -229,6 +248,24 @@ TEST_CASE("format 1: every constant has its value", "[fs]") {
   CHECK(media::kSlotFree == 0);
   CHECK(media::kSlotLive == 1);
   CHECK(media::kModeHasAcl == 0x10000);
+  CHECK(media::kModeHasCapability == 0x20000);
+  CHECK(std::memcmp(&media::kAreaMagic, "ATTR", 4) == 0);
+  CHECK(media::kAreaInline == 3);
+  CHECK(media::kAreaXattrs == 1);
+  CHECK(media::kAreaAcl == 2);
+  CHECK(media::kSpaceUser == 1);
+  CHECK(media::kSpaceTrusted == 2);
+  CHECK(media::kSpaceSecurity == 3);
+  CHECK(media::kXattrBytesMax == 1048576);
+  CHECK(media::kAclEntriesMax == 8191);
+  CHECK(static_cast<int>(AclKind::kAccess) == 1);
+  CHECK(static_cast<int>(AclKind::kDefault) == 2);
+  CHECK(static_cast<int>(AclTag::kUserObj) == 1);
+  CHECK(static_cast<int>(AclTag::kUser) == 2);
+  CHECK(static_cast<int>(AclTag::kGroupObj) == 3);
+  CHECK(static_cast<int>(AclTag::kGroup) == 4);
+  CHECK(static_cast<int>(AclTag::kMask) == 5);
+  CHECK(static_cast<int>(AclTag::kOther) == 6);
   CHECK(media::kMapTagMask == 3);
   CHECK(media::kMapDirect == 1);
   CHECK(media::kMapTree == 2);
@@ -247,7 +284,8 @@ TEST_CASE("format 1: every constant has its value", "[fs]") {
   CHECK(static_cast<int>(FileType::kCharDevice) == 5);
   CHECK(static_cast<int>(FileType::kBlockDevice) == 6);
   CHECK(static_cast<int>(FileType::kSocket) == 7);
-  CHECK(kKnownRoCompat == 0);
+  CHECK(media::kRoCompatAreas == 1);
+  CHECK(kKnownRoCompat == 1);
   CHECK(kKnownIncompat == 0);
 }
 
@@ -270,7 +308,9 @@ TEST_CASE("format 1: mkfs puts everything where FORMAT.md says", "[fs]") {
   CHECK(plain.word(kBase) == 0x0031303073666d70);
   CHECK(plain.half(kBase + 8) == 1);
   CHECK(plain.half(kBase + 12) == 4096);
-  for (const u64 mask : {u64{16}, u64{24}, u64{32}}) CHECK(plain.word(kBase + mask) == 0);
+  CHECK(plain.word(kBase + 16) == 0);
+  CHECK(plain.word(kBase + 24) == 1);
+  CHECK(plain.word(kBase + 32) == 0);
   CHECK(plain.word(kBase + 40) == 0x0746050403020100);  // RFC 4122: version 4 in the high half of byte 6,
   CHECK(plain.word(kBase + 48) == 0x0f0e0d0c0b0a0988);  // variant 1 in the top bits of byte 8
   CHECK(std::string(reinterpret_cast<const char*>(plain.bytes.get()) + kBase + 64) == "a label");
@@ -541,6 +581,51 @@ TEST_CASE("directory index: root word and nodes lie where FORMAT.md says", "[htr
     CHECK(plain.word(high + 32) == 1000 * in_low);
     CHECK(must(index.find(root, 254999)).logical == 254);
   }
+}
+
+TEST_CASE("areas: attributes and ACLs lie where FORMAT.md says", "[fs]") {
+  pmfs::test::MemoryFs memory(u64{8} << 20);
+  const Credentials root = Credentials::root();
+  const Attributes file = must(memory->mknod("/f", 0640, 0, root));
+  const Volume& volume = volume_of(memory.fs());
+  const std::byte* const inode =
+      reinterpret_cast<const std::byte*>(&volume.inodes.slot(to_u64(file.ino) - 1));
+  const auto word = [](const std::byte* at) {
+    u64 value;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  };
+  const std::string value(3, 'v'), large(5000, 'w');
+  must(memory->set_xattr("/f", "trusted.bc", std::as_bytes(std::span(value)), 0, root));
+  must(memory->set_acl("/f", AclKind::kAccess,
+                       {{AclTag::kUserObj, 6, 0},
+                        {AclTag::kUser, 5, 258},
+                        {AclTag::kGroupObj, 4, 0},
+                        {AclTag::kMask, 7, 0},
+                        {AclTag::kOther, 1, 0}},
+                       root));
+  CHECK((word(inode + 8) & 0xffffffff) == (0x10000 | 0100671));
+  CHECK(word(inode + 104) == (3 | 0 << 8 | 16 << 16));
+  CHECK(word(inode + 128) == (1 | 2 << 8 | 5 << 16 | u64{258} << 32));
+  CHECK(word(inode + 136) == (1 | 3 << 8 | 4 << 16));
+  CHECK(word(inode + 96) == (3 | 16 << 8 | 13 << 16));
+  CHECK(word(inode + 144) == (2 | 2 << 8 | u64{3} << 32));
+  CHECK(std::memcmp(inode + 152, "bcvvv", 5) == 0);
+
+  must(memory->set_xattr("/f", "user.a", std::as_bytes(std::span(large)), 0, root));
+  const u64 reference = word(inode + 96);
+  CHECK((reference & 7) == 1);
+  CHECK((reference >> 3 & 0xfffff) == 2);
+  CHECK(word(inode + 32) == 2);
+  const std::byte* const area = volume.persist.memory().at(PoolOff{(reference >> 23) * 4096});
+  const u64 bytes = 8 + 1 + 5000 + 8 + 2 + 3;
+  CHECK(word(area) == (0x52545441 | u64{1} << 32));
+  CHECK(word(area + 8) == to_u64(file.ino));
+  CHECK(word(area + 16) == bytes);
+  CHECK(word(area + 24) == checksum64(area + 32, bytes, checksum64(area, 24, volume.superblock.hash_seed.get())));
+  CHECK(word(area + 32) == (1 | 1 << 8 | u64{5000} << 32));
+  CHECK(std::memcmp(area + 40, "aww", 3) == 0);
+  CHECK(std::memcmp(area + 32 + 9 + 5000 + 8, "bcvvv", 5) == 0);
 }
 
 // --- FORMAT.md -------------------------------------------------------------------------------------------------------
