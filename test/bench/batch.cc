@@ -16,12 +16,17 @@
 
 #include "fs/filesystem_impl.h"
 #include "test/bench/bench.h"
-#include "test/bench/kept_pool.h"
 #include "test/support/prng.h"
+#include "tools/kept_pool.h"
+#include "tools/resolvers.h"
 
 namespace pmfs::bench {
 
 namespace {
+
+using tools::KeptPool;
+using tools::NamedResolver;
+using tools::resolvers;
 
 constexpr std::string_view kFigure = "batch";
 constexpr unsigned kFiles = 4096;
@@ -31,6 +36,7 @@ const Credentials kRoot = Credentials::root();
 
 struct Settings {
   std::string names;
+  std::string only;
 };
 
 /// File i of the warm tree: eight components, in directory i % kDirs.
@@ -279,35 +285,42 @@ class NoPivot {
 
 void run(Context& context, const Settings& settings) {
   const bool quick = context.options.quick;
-  const u64 names = parse_count(settings.names.empty() ? (quick ? "100k" : "4M") : settings.names);
+  const auto wanted = [&](std::string_view kind) { return settings.only.empty() || settings.only == kind; };
   Report& report = context.report;
+  if (wanted("warm")) {
+    std::vector<Case> cases;
+    std::vector<std::unique_ptr<Warm>> trees;
+    for (const NamedResolver& one : resolvers()) {
+      trees.push_back(std::make_unique<Warm>(context, one));
+      cases.push_back({[tree = trees.back().get()] { tree->round(); }, quick ? 3u : 25u});
+    }
+    alternate(cases);
+    for (const auto& tree : trees) tree->close();
+  }
+
   std::vector<Case> cases;
-  std::vector<std::unique_ptr<Warm>> warm;
+  const unsigned rounds = quick ? 3 : 9;
+  std::vector<std::unique_ptr<NoPivot>> beside;
   for (const NamedResolver& one : resolvers()) {
-    warm.push_back(std::make_unique<Warm>(context, one));
-    cases.push_back({[tree = warm.back().get()] { tree->round(); }, quick ? 3u : 25u});
+    const std::string name = "nopivot/" + one.name;
+    if (one.name == "fullpath" || !(wanted("nopivot") || wanted(name))) continue;
+    beside.push_back(std::make_unique<NoPivot>(context, name, one.options));
+    cases.push_back({[tree = beside.back().get()] { tree->round(); }, rounds});
+  }
+  std::optional<Threads> threads;
+  if (wanted("threads")) {
+    threads.emplace(context);
+    for (const unsigned count : {1u, 2u}) cases.push_back({[&, count] { threads->round(count); }, rounds});
   }
   alternate(cases);
-  for (const auto& one : warm) one->close();
-  warm.clear();
-
-  std::vector<NamedResolver> all = resolvers();
-  NoPivot walk(context, "nopivot/walk", all[0].options);
-  NoPivot list(context, "nopivot/stage/list", all[1].options);
-  NoPivot hashed(context, "nopivot/stage/hashed", all[2].options);
-  for (const char* name : {"nopivot/stage/list", "nopivot/stage/hashed"})
-    report.compare(kFigure, name, "path_ns", "nopivot/walk");
-  Threads threads(context);
+  for (const auto& tree : beside) tree->close();
+  if (threads) threads->close();
+  report.compare(kFigure, "nopivot/stage/list", "path_ns", "nopivot/walk");
+  report.compare(kFigure, "nopivot/stage/hashed", "path_ns", "nopivot/walk");
   report.compare(kFigure, "threads/2", "paths_per_us", "threads/1");
-  const unsigned rounds = quick ? 3 : 9;
-  alternate({{[&] { walk.round(); }, rounds},
-             {[&] { list.round(); }, rounds},
-             {[&] { hashed.round(); }, rounds},
-             {[&] { threads.round(1); }, rounds},
-             {[&] { threads.round(2); }, rounds}});
-  for (NoPivot* one : {&walk, &list, &hashed}) one->close();
-  threads.close();
-  run_names(context, names);
+
+  if (wanted("names"))
+    run_names(context, parse_count(settings.names.empty() ? (quick ? "100k" : "4M") : settings.names));
 }
 
 }  // namespace
@@ -317,6 +330,9 @@ Bench batch(CLI::App& app) {
   CLI::App* const command = app.add_subcommand("batch", "Look many paths up in one call, and one by one");
   command->add_option("--names", settings->names, "How many names are in the cache in the cases `names`, like 4M")
       ->check([](const std::string& text) { return wrong_count(text, 4096); });
+  command->add_option("--only", settings->only, "Only the cases of one kind")
+      ->check(CLI::IsMember(
+          {"warm", "nopivot", "nopivot/walk", "nopivot/stage/list", "nopivot/stage/hashed", "threads", "names"}));
   command->footer("Example:\n  pmfs bench batch --names 1M --json");
   return {command, [settings](Context& context) { run(context, *settings); }};
 }

@@ -11,12 +11,17 @@
 
 #include "test/bench/bench.h"
 #include "test/bench/io_trace.h"
-#include "test/bench/kept_pool.h"
 #include "test/support/prng.h"
+#include "tools/kept_pool.h"
+#include "tools/resolvers.h"
 
 namespace pmfs::bench {
 
 namespace {
+
+using tools::KeptPool;
+using tools::NamedResolver;
+using tools::resolvers;
 
 constexpr std::string_view kFigure = "fig8";
 const Credentials kWho{.uid = 1000, .gid = 1000};

@@ -14,11 +14,16 @@
 
 #include "fs/filesystem_impl.h"
 #include "test/bench/bench.h"
-#include "test/bench/kept_pool.h"
+#include "tools/kept_pool.h"
+#include "tools/resolvers.h"
 
 namespace pmfs::bench {
 
 namespace {
+
+using tools::KeptPool;
+using tools::NamedResolver;
+using tools::resolvers;
 
 constexpr std::string_view kFigure = "fig9";
 constexpr unsigned kLevels = 6;
