@@ -32,6 +32,12 @@ int to_errno(Errc code) {
     case Errc::kNotSupported: return ENOTSUP;
     case Errc::kOverflow: return EOVERFLOW;
     case Errc::kCrossDevice: return EXDEV;
+    case Errc::kNotSeekable: return ESPIPE;
+    case Errc::kNoDevice: return ENODEV;
+    case Errc::kNoAddress: return ENXIO;
+    case Errc::kWouldBlock: return EAGAIN;
+    case Errc::kDeadlock: return EDEADLK;
+    case Errc::kInterrupted: return EINTR;
     case Errc::kNoSpace: return ENOSPC;
     case Errc::kNoMemory: return ENOMEM;
     case Errc::kReadOnly: return EROFS;
@@ -76,6 +82,12 @@ const char* describe(Errc code) {
     case Errc::kNotSupported: return "this version does not support that operation";
     case Errc::kOverflow: return "a value is too large for the format";
     case Errc::kCrossDevice: return "the path leaves the directory that it was to stay in";
+    case Errc::kNotSeekable: return "a pipe has no places in it";
+    case Errc::kNoDevice: return "only regular files have blocks";
+    case Errc::kNoAddress: return "nothing is at that place";
+    case Errc::kWouldBlock: return "somebody else has the lock; wait for it, or try again";
+    case Errc::kDeadlock: return "those who have the lock wait for one that is held here; give that back first";
+    case Errc::kInterrupted: return "the wait for the lock was interrupted";
     case Errc::kNoSpace: return "no space is left; remove files, or make room on the medium";
     case Errc::kNoMemory: return "the machine is out of memory; free some and try again";
     case Errc::kReadOnly: return "the file system is open for reading only";

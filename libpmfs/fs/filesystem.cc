@@ -14,6 +14,7 @@
 #include "fs/file_io.h"
 #include "fs/filesystem_impl.h"
 #include "fs/namei.h"
+#include "fs/nameless.h"
 #include "fs/read_unlocked.h"
 
 namespace pmfs {
@@ -77,33 +78,8 @@ Result<void> FilesystemImpl::close() {
 
 namespace {
 
-Result<Volume*> usable_volume(const std::shared_ptr<FilesystemImpl>& impl) {
-  if (impl == nullptr) return Error{Errc::kBadHandle, "it is closed", 0};
-  PMFS_TRY(impl->usable());
-  if (impl->closed()) return Error{Errc::kBadHandle, "the file system is closed", 0};
-  return &impl->volume();
-}
-
-Result<Volume*> writable_volume(const std::shared_ptr<FilesystemImpl>& impl) {
-  PMFS_ASSIGN(Volume* const volume, usable_volume(impl));
-  PMFS_TRY(volume->writable());
-  return volume;
-}
-
 // How often a look-up that lost its race against removals is begun again.
 constexpr int kLookTries = 16;
-
-// Turns what memory allocation throws into an error: nothing leaves the library as an exception.
-template <class Call>
-auto guarded(Call&& call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return Error{Errc::kNoMemory, "out of memory", 0};
-  } catch (...) {
-    return Error{Errc::kNoMemory, "the C++ library failed", 0};
-  }
-}
 
 std::function<void(InodeState&)> pin_if(Volume& volume, Ref ref) {
   if (ref == Ref::kNone) return nullptr;
@@ -388,6 +364,7 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
     const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
     if (type == FileType::kDirectory && (writes || (flags & O_CREAT) != 0))
       return Error{Errc::kIsDirectory, "a directory cannot be opened for writing", 0};
+    if (type == FileType::kSocket) return Error{Errc::kNoAddress, "a socket cannot be opened", 0};
     if (type != FileType::kRegular && type != FileType::kDirectory)
       return Error{Errc::kNotSupported, "devices, pipes and sockets are opened by the kernel, not here", 0};
     unsigned wanted = access_wanted(flags);
@@ -428,7 +405,17 @@ Result<InodeNo> open_or_create(Volume& volume, const At& at, int flags, u32 mode
 Result<File> Filesystem::open_file(At at, int flags, u32 mode, const Credentials& who) {
   return guarded([&]() -> Result<File> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
-    if ((flags & O_TMPFILE) == O_TMPFILE) return Error{Errc::kNotSupported, "nameless files do not exist yet", 0};
+    if ((flags & O_TMPFILE) == O_TMPFILE) {
+      if ((flags & O_CREAT) != 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return Error{Errc::kInvalid, "a nameless file is made to be written", 0};
+      PMFS_TRY(volume->writable());
+      PMFS_ASSIGN(const InodeNo ino, volume->with_space([&]() -> Result<InodeNo> {
+        PMFS_ASSIGN(const InodeRef dir,
+                    pmfs::resolve(*volume, at, who, (flags & O_NOFOLLOW) != 0 ? Follow::kNo : Follow::kYes));
+        return make_nameless(*volume, dir, mode & 07777, (flags & O_EXCL) == 0, who);
+      }));
+      return File(impl_, ino, flags, who.uid);
+    }
     if ((flags & O_CREAT) != 0 && (flags & O_DIRECTORY) != 0)
       return Error{Errc::kInvalid, "open makes no directories", 0};
     PMFS_ASSIGN(const InodeNo ino, volume->with_space([&] { return open_or_create(*volume, at, flags, mode, who); }));
@@ -506,7 +493,11 @@ void Filesystem::unpin_all() {
 File::File(std::shared_ptr<FilesystemImpl> fs, InodeNo ino, int flags, u32 uid)
     : fs_(std::move(fs)), ino_(ino), flags_(flags), uid_(uid) {}
 File::File(File&& other) noexcept
-    : fs_(std::move(other.fs_)), ino_(other.ino_), flags_(other.flags_), uid_(other.uid_) {}
+    : fs_(std::move(other.fs_)),
+      ino_(other.ino_),
+      flags_(other.flags_),
+      uid_(other.uid_),
+      lock_id_(other.lock_id_.exchange(0)) {}
 File& File::operator=(File&& other) noexcept {
   if (this != &other) {
     (void)close();
@@ -514,6 +505,7 @@ File& File::operator=(File&& other) noexcept {
     ino_ = other.ino_;
     flags_ = other.flags_;
     uid_ = other.uid_;
+    lock_id_ = other.lock_id_.exchange(0);
   }
   return *this;
 }
@@ -524,8 +516,10 @@ Result<void> File::close() {
     auto volume = usable_volume(fs_);
     if (volume.ok()) {
       auto inode = (*volume)->inodes.get(ino_);
+      if (inode.ok() && lock_id_ != 0) (*volume)->locks.release(locked_file(*inode), lock_owner());
       if (inode.ok()) (*volume)->inodes.drop_handle(*inode);
     }
+    lock_id_ = 0;
     fs_.reset();
     return volume.ok() ? Result<void>() : volume.error();
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,35 @@ class FilesystemImpl {
   std::string path_;
   u64 generation_;
 };
+
+// What every public call does first: is the caller at the right place, and may it change anything?
+
+/// @error kBadHandle, kForked.
+inline Result<Volume*> usable_volume(const std::shared_ptr<FilesystemImpl>& impl) {
+  if (impl == nullptr) return Error{Errc::kBadHandle, "it is closed", 0};
+  PMFS_TRY(impl->usable());
+  if (impl->closed()) return Error{Errc::kBadHandle, "the file system is closed", 0};
+  return &impl->volume();
+}
+
+/// @error also kReadOnly.
+inline Result<Volume*> writable_volume(const std::shared_ptr<FilesystemImpl>& impl) {
+  PMFS_ASSIGN(Volume* const volume, usable_volume(impl));
+  PMFS_TRY(volume->writable());
+  return volume;
+}
+
+/// Turns what memory allocation throws into an error: nothing leaves the library as an exception.
+template <class Call>
+auto guarded(Call&& call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return Error{Errc::kNoMemory, "out of memory", 0};
+  } catch (...) {
+    return Error{Errc::kNoMemory, "the C++ library failed", 0};
+  }
+}
 
 /// What an open file system is made of, for tests. REQUIRES: it is open.
 Volume& volume_of(Filesystem& fs);

@@ -33,6 +33,12 @@ enum class Errc : u16 {
   kNotSupported,      ///< ENOTSUP: this version does not do that, and says so
   kOverflow,          ///< EOVERFLOW: a value does not fit the format
   kCrossDevice,       ///< EXDEV: the way leaves the directory that it was to stay beneath
+  kNotSeekable,       ///< ESPIPE: a pipe has no places in it
+  kNoDevice,          ///< ENODEV: not a file with blocks
+  kNoAddress,         ///< ENXIO: nothing is at that place, or behind it
+  kWouldBlock,        ///< EAGAIN: somebody else has the lock
+  kDeadlock,          ///< EDEADLK: those who have the lock wait for this caller
+  kInterrupted,       ///< EINTR: the wait was ended by LockWait::interrupt()
   // The machine and the pool's state.
   kNoSpace,           ///< ENOSPC
   kNoMemory,          ///< ENOMEM
