@@ -39,6 +39,9 @@ enum class Request : u8 {
   kFsyncdir,
   kStatfs,
   kIoctl,
+  kFallocate,
+  kLseek,
+  kCopyFileRange,
 };
 
 /// Their names, by Request.
@@ -46,9 +49,10 @@ inline constexpr const char* kRequestNames[] = {
     "LOOKUP", "FORGET",  "GETATTR", "SETATTR",     "READLINK",   "MKNOD",    "MKDIR",  "UNLINK",
     "RMDIR",  "SYMLINK", "RENAME",  "LINK",        "OPEN",       "CREATE",   "READ",   "WRITE",
     "FSYNC",  "OPENDIR", "READDIR", "READDIRPLUS", "RELEASEDIR", "FSYNCDIR", "STATFS", "IOCTL",
+    "FALLOCATE", "LSEEK", "COPY_FILE_RANGE",
 };
 inline constexpr std::size_t kRequestKinds = std::size(kRequestNames);
-static_assert(kRequestKinds == static_cast<std::size_t>(Request::kIoctl) + 1);
+static_assert(kRequestKinds == static_cast<std::size_t>(Request::kCopyFileRange) + 1);
 
 /// Who serves this mount. The process may be waited for (pidfd_open) by who lives in the same process namespace.
 struct ServerReply {
