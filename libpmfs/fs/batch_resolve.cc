@@ -13,6 +13,8 @@ constexpr int kTries = 16;  // how often a path is resolved again because what i
 
 // @error kStale: what was found is gone.
 Result<Attributes> attributes_of_found(Volume& volume, const dcache::Found& found) {
+  Result<Attributes> quick = Attributes();
+  if (peek_attributes(volume, found.ino, found.generation, *quick)) return quick;
   PMFS_ASSIGN(const InodeRef inode, volume.inodes.get(found.ino));
   std::shared_lock lock(inode->lock);
   PMFS_TRY(check_alive(volume, inode));

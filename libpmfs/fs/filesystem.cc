@@ -120,18 +120,44 @@ Filesystem::Filesystem(Filesystem&&) noexcept = default;
 Filesystem& Filesystem::operator=(Filesystem&&) noexcept = default;
 Filesystem::~Filesystem() = default;  // the last of the file system and its handles closes the pool
 
+namespace {
+
+Result<void> format_pool(const Pool& pool, const FormatOptions& options) {
+  FormatParameters parameters;
+  parameters.label = options.label;
+  parameters.root_uid = options.root_uid;
+  parameters.root_gid = options.root_gid;
+  parameters.regions.assign(pool.regions().begin(), pool.regions().end());
+  parameters.locator_off = pool.locator_off();
+  auto made = format_memory(pool.memory(), parameters);
+  if (!made.ok()) set_error_detail(pool.path(), made.error().what);
+  return made;
+}
+
+Result<void> check_label(const FormatOptions& options) {
+  if (options.label.size() > 31) return Error{Errc::kInvalid, "the label is longer than 31 bytes", 0};
+  return {};
+}
+
+Result<std::shared_ptr<FilesystemImpl>> open_pool(Pool pool, const OpenOptions& options) {
+  const std::string path = pool.path();
+  Memory memory = pool.memory();
+  if (options.relaxed && memory.durability == Durability::kFileBacked) memory.durability = Durability::kRelaxed;
+  auto volume = open_volume(memory, pool.locator_off(), options);
+  if (!volume.ok()) {
+    set_error_detail(path, volume.error().what);
+    return volume.error();
+  }
+  return std::make_shared<FilesystemImpl>(std::move(pool), std::move(*volume), path);
+}
+
+}  // namespace
+
 Result<void> Filesystem::format(const std::string& path, const FormatOptions& options) {
   return guarded([&]() -> Result<void> {
-    if (options.label.size() > 31) return Error{Errc::kInvalid, "the label is longer than 31 bytes", 0};
-    PMFS_ASSIGN(Pool pool, Pool::create(path, options.size_bytes, options.force, options.mode));
-    FormatParameters parameters;
-    parameters.label = options.label;
-    parameters.root_uid = options.root_uid;
-    parameters.root_gid = options.root_gid;
-    parameters.regions.assign(pool.regions().begin(), pool.regions().end());
-    parameters.locator_off = pool.locator_off();
-    if (auto made = format_memory(pool.memory(), parameters); !made.ok()) {
-      set_error_detail(path, made.error().what);
+    PMFS_TRY(check_label(options));
+    PMFS_ASSIGN(Pool pool, Pool::create(path, options.size_bytes, options.force, options.mode, options.reserve_bytes));
+    if (auto made = format_pool(pool, options); !made.ok()) {
       (void)pool.close();
       if (options.size_bytes != 0) ::unlink(path.c_str());  // a file that this call made
       return made;
@@ -140,17 +166,31 @@ Result<void> Filesystem::format(const std::string& path, const FormatOptions& op
   });
 }
 
+Result<u64> Filesystem::format_in(const std::string& path, ::pmemobjpool* pool, u64 size_bytes,
+                                  const FormatOptions& options) {
+  return guarded([&]() -> Result<u64> {
+    PMFS_TRY(check_label(options));
+    PMFS_ASSIGN(const Pool shared, Pool::take(path, pool, size_bytes));
+    PMFS_TRY(format_pool(shared, options));
+    return to_u64(shared.locator_off());
+  });
+}
+
 Result<Filesystem> Filesystem::open(const std::string& path, const OpenOptions& options) {
   return guarded([&]() -> Result<Filesystem> {
     PMFS_ASSIGN(Pool pool, open_when_free(path, options));
-    Memory memory = pool.memory();
-    if (options.relaxed && memory.durability == Durability::kFileBacked) memory.durability = Durability::kRelaxed;
-    auto volume = open_volume(memory, pool.locator_off(), options);
-    if (!volume.ok()) {
-      set_error_detail(path, volume.error().what);
-      return volume.error();
-    }
-    return Filesystem(std::make_shared<FilesystemImpl>(std::move(pool), std::move(*volume), path));
+    PMFS_ASSIGN(auto impl, open_pool(std::move(pool), options));
+    return Filesystem(std::move(impl));
+  });
+}
+
+Result<Filesystem> Filesystem::attach(const std::string& path, ::pmemobjpool* pool, u64 locator_off,
+                                      const OpenOptions& options) {
+  return guarded([&]() -> Result<Filesystem> {
+    if (options.read_only) return Error{Errc::kNotSupported, "the application's pages are not private", 0};
+    PMFS_ASSIGN(Pool shared, Pool::attach(path, pool, locator_off));
+    PMFS_ASSIGN(auto impl, open_pool(std::move(shared), options));
+    return Filesystem(std::move(impl));
   });
 }
 
@@ -178,6 +218,11 @@ Result<void> Filesystem::close() {
 Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow, Ref ref) {
   return guarded([&]() -> Result<Attributes> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    if (ref == Ref::kNone) {
+      PMFS_ASSIGN(const dcache::Found seen, look_up(*volume, at, who, follow));
+      Result<Attributes> quick = Attributes();
+      if (peek_attributes(*volume, seen.ino, seen.generation, *quick)) return quick;
+    }
     for (int tries = 0;; ++tries) {
       PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, follow));
       auto found = read_unlocked(*volume, inode, inode->version, [&](ReadSet* reads) -> Result<Attributes> {
@@ -370,6 +415,8 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
     unsigned wanted = access_wanted(flags);
     if ((flags & O_TRUNC) != 0) wanted |= kMayWrite;
     PMFS_TRY(check_access(inode.media(), wanted, who));
+    if ((flags & O_NOATIME) != 0 && !who.checked_elsewhere && who.uid != 0 && who.uid != uid_of(inode.media()))
+      return Error{Errc::kPermission, "only the owner may read without a new access time", 0};
     if (writes) PMFS_TRY(volume.writable());
     volume.inodes.add_handle(*inode);
   }

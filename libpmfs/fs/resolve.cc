@@ -115,6 +115,15 @@ Result<Parent> resolve_parent(Volume& volume, const At& at, const Credentials& w
   }
 }
 
+Result<dcache::Found> look_up(Volume& volume, const At& at, const Credentials& who, Follow follow) {
+  if (at.self) {
+    if (at.dir == kNoInode || to_u64(at.dir) > volume.inodes.slots()) return Error{Errc::kStale, "no such inode", 0};
+    return dcache::Found{at.dir, at.generation, 0};
+  }
+  PMFS_TRY(check_path(volume, at));
+  return volume.paths.resolve(at.dir, at.path, searcher(who, at.beneath, at.no_links), follow == Follow::kYes);
+}
+
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow) {
   if (at.self) {
     PMFS_ASSIGN(InodeRef ref, volume.inodes.get(at.dir));

@@ -37,6 +37,9 @@ Result<void> check_path(Volume& volume, const At& at);
 /// What the path cache needs to know of who asks.
 dcache::Searcher searcher(const Credentials& who, bool beneath, bool no_links = false);
 
+/// What `at` leads to, by number; it may be gone when this returns. @error as resolve().
+Result<dcache::Found> look_up(Volume& volume, const At& at, const Credentials& who, Follow follow);
+
 /// The inode that `at` names. @error kNotFound, kNotDirectory, kAccess, kLoop, kNameTooLong, kStale.
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow);
 

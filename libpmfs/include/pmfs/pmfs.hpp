@@ -30,6 +30,8 @@
 
 #pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
 
+struct pmemobjpool;  // libpmemobj's PMEMobjpool
+
 namespace pmfs {
 
 enum class FileType : u8 { kNone = 0, kRegular, kDirectory, kSymlink, kFifo, kCharDevice, kBlockDevice, kSocket };
@@ -207,6 +209,7 @@ struct FormatOptions {
   u32 mode = 0600;         ///< permission bits of the pool file
   u32 root_uid = 0;        ///< owner and group of the root directory
   u32 root_gid = 0;
+  u64 reserve_bytes = 0;   ///< of the pool's heap, left to an application's own objects; see attach()
 };
 
 struct OpenOptions {
@@ -484,6 +487,28 @@ class Filesystem {
   ///         error_detail() names the pool and says what to do.
   /// Durability: recovery's effects are durable on return, unless read_only.
   static Result<Filesystem> open(const std::string& path, const OpenOptions& options = {});
+
+  /// Makes an empty file system in a pool of any layout that the application has opened, beside its own objects.
+  /// @param path        what `pool` was opened by.
+  /// @param size_bytes  how much of the heap it takes, at least; it cannot grow, and nothing gives the room back.
+  /// @param options     label, root_uid and root_gid count.
+  /// @return            the locator's offset in the pool. The application stores it durably, for attach(); a crash
+  ///                    before leaves the room taken.
+  /// @error  kInvalid: `path` is not that pool's. kNoSpace: the heap has not so much room. kPoolTooSmall. kNoMemory.
+  /// Concurrency: as libpmemobj's own allocations. Durability: on return.
+  static Result<u64> format_in(const std::string& path, ::pmemobjpool* pool, u64 size_bytes,
+                               const FormatOptions& options = {});
+
+  /// Opens the file system in a pool that the application has opened, and will close after the Filesystem. It may use
+  /// libpmemobj in it at the same time. When it has closed the pool the command line can open it too, if format() made
+  /// it with reserve_bytes: the root object of such a pool has 4096 bytes, of which the first 192 are the file
+  /// system's, and must not be made larger.
+  /// @param locator_off  what format_in() returned; 0: the pool was made by format() with reserve_bytes.
+  /// @error  kNotSupported: options.read_only. kInvalid: `path` is not that pool's. kOtherLayout, kNotFormatted,
+  ///         kTooNew, kCorrupt, kNoMemory. error_detail() says more.
+  /// Concurrency: one Filesystem for each locator. Durability: as open().
+  static Result<Filesystem> attach(const std::string& path, ::pmemobjpool* pool, u64 locator_off = 0,
+                                   const OpenOptions& options = {});
 
   /// Makes a pool larger that nobody has open: the file, or the last part of a poolset (its text is changed, too).
   /// @param size_bytes  of the file, or of all parts together; rounded down to whole blocks. With the size that it has,

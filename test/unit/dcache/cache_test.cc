@@ -125,6 +125,34 @@ TEST_CASE("cache: its memory stays within the bound, and what is hot stays in it
   }
 }
 
+TEST_CASE("cache: one directory of more names than it holds, the root too, leaves it room for what is asked for now",
+          "[dcache]") {
+  for (const Resolver resolver : {Resolver::kWalk, Resolver::kStage, Resolver::kFullpath}) {
+    for (const std::string dir : {"/", "/d/"}) {
+      INFO("resolver " << static_cast<int>(resolver) << " in " << dir);
+      OpenOptions options = with(resolver);
+      options.dcache_bytes = u64{1} << 20;
+      MemoryFs memory(u64{64} << 20, options);
+      if (dir == "/d/") must(memory->mkdir("/d", 0755, kRoot));
+      constexpr u64 kNames = 20'000;
+      for (u64 i = 0; i < kNames; ++i) must(memory->mknod(dir + std::to_string(i), 0644, 0, kRoot));
+      for (u64 i = 0; i < kNames; ++i) must(memory->stat(dir + std::to_string(i), kRoot));
+      // Names that are looked up again and again are in the cache soon: at once, but for those that came while a grace
+      // period was waited for.
+      u64 misses = 100;
+      for (int round = 0; round < 20 && misses != 0; ++round) {
+        volume_of(memory.fs()).paths.cache()->defer().barrier();
+        const u64 before = memory->lookup_statistics().misses;
+        for (u64 i = 0; i < 100; ++i) (void)memory->stat(dir + "0" + std::to_string(i), kRoot);
+        misses = memory->lookup_statistics().misses - before;
+      }
+      CHECK(misses == 0);
+      const LookupStatistics after = memory->lookup_statistics();
+      CHECK(after.bytes <= after.bytes_limit);
+    }
+  }
+}
+
 TEST_CASE(
     "stage: renaming temporary files all the time neither invalidates pivots nor keeps pools from changing places",
     "[dcache]") {

@@ -248,7 +248,7 @@ TEST_CASE("stage: candidates become pivots at the end of a period, heat is that 
     PathScan scan("/x/y/z", tree.cache->keys());
     const u32 count = scan.next();
     const Prefix prefix = stage.begin(scan, count, kAnybody, counts);
-    stage.arrived(scan, count, prefix.components, *deep, counts);
+    stage.arrived(count, prefix.components, *deep, counts);
     return prefix.components;
   };
   for (int i = 0; i < 10; ++i) CHECK(look() == 0);
