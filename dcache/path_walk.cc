@@ -139,6 +139,7 @@ Result<void> PathWalk::check_beneath(std::string_view target) const {
 
 // Puts a link's target in front of what is left of the path.
 Result<void> PathWalk::follow(const Reached& link, const char* rest, const char* rest_end) {
+  if (who_.no_links) return Error{Errc::kLoop, "a symbolic link, and none may be followed", 0};
   if (++links_ > kMaxLinks) return Error{Errc::kLoop, "too many symbolic links", 0};
   PMFS_ASSIGN(std::string target, source_.link_target(link.target.ino, link.target.generation));
   if (who_.beneath) PMFS_TRY(check_beneath(target));

@@ -124,7 +124,7 @@ void Checker::check_map(InodeNo ino, u64 root, u64& blocks, u64& end) {
     before = e.end();
     own({e.block, e.count}, ino, "data");
     blocks += e.count;
-    end = std::max(end, e.end());
+    if (!e.unwritten) end = std::max(end, e.end());  // unwritten blocks may lie behind a file's size
     return {};
   });
   if (!extents.ok()) add("map-damaged", extents.error(), ino);

@@ -15,6 +15,7 @@
 #include "fs/file_io.h"
 #include "fs/filesystem_impl.h"
 #include "fs/namei.h"
+#include "fs/nameless.h"
 #include "fs/read_unlocked.h"
 
 namespace pmfs {
@@ -410,6 +411,7 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
     const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
     if (type == FileType::kDirectory && (writes || (flags & O_CREAT) != 0))
       return Error{Errc::kIsDirectory, "a directory cannot be opened for writing", 0};
+    if (type == FileType::kSocket) return Error{Errc::kNoAddress, "a socket cannot be opened", 0};
     if (type != FileType::kRegular && type != FileType::kDirectory)
       return Error{Errc::kNotSupported, "devices, pipes and sockets are opened by the kernel, not here", 0};
     unsigned wanted = access_wanted(flags);
@@ -460,7 +462,17 @@ Result<InodeNo> open_or_create(Volume& volume, const At& at, int flags, u32 mode
 Result<File> Filesystem::open_file(At at, int flags, u32 mode, const Credentials& who) {
   return guarded([&]() -> Result<File> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
-    if ((flags & O_TMPFILE) == O_TMPFILE) return Error{Errc::kNotSupported, "nameless files do not exist yet", 0};
+    if ((flags & O_TMPFILE) == O_TMPFILE) {
+      if ((flags & O_CREAT) != 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return Error{Errc::kInvalid, "a nameless file is made to be written", 0};
+      PMFS_TRY(volume->writable());
+      PMFS_ASSIGN(const InodeNo ino, volume->with_space([&]() -> Result<InodeNo> {
+        PMFS_ASSIGN(const InodeRef dir,
+                    pmfs::resolve(*volume, at, who, (flags & O_NOFOLLOW) != 0 ? Follow::kNo : Follow::kYes));
+        return make_nameless(*volume, dir, mode & 07777, (flags & O_EXCL) == 0, who);
+      }));
+      return File(impl_, ino, flags, who.uid);
+    }
     if ((flags & O_CREAT) != 0 && (flags & O_DIRECTORY) != 0)
       return Error{Errc::kInvalid, "open makes no directories", 0};
     PMFS_ASSIGN(const InodeNo ino, volume->with_space([&] { return open_or_create(*volume, at, flags, mode, who); }));
@@ -538,7 +550,11 @@ void Filesystem::unpin_all() {
 File::File(std::shared_ptr<FilesystemImpl> fs, InodeNo ino, int flags, u32 uid)
     : fs_(std::move(fs)), ino_(ino), flags_(flags), uid_(uid) {}
 File::File(File&& other) noexcept
-    : fs_(std::move(other.fs_)), ino_(other.ino_), flags_(other.flags_), uid_(other.uid_) {}
+    : fs_(std::move(other.fs_)),
+      ino_(other.ino_),
+      flags_(other.flags_),
+      uid_(other.uid_),
+      lock_id_(other.lock_id_.exchange(0)) {}
 File& File::operator=(File&& other) noexcept {
   if (this != &other) {
     (void)close();
@@ -546,6 +562,7 @@ File& File::operator=(File&& other) noexcept {
     ino_ = other.ino_;
     flags_ = other.flags_;
     uid_ = other.uid_;
+    lock_id_ = other.lock_id_.exchange(0);
   }
   return *this;
 }
@@ -556,8 +573,10 @@ Result<void> File::close() {
     auto volume = usable_volume(fs_);
     if (volume.ok()) {
       auto inode = (*volume)->inodes.get(ino_);
+      if (inode.ok() && lock_id_ != 0) (*volume)->locks.release(locked_file(*inode), lock_owner());
       if (inode.ok()) (*volume)->inodes.drop_handle(*inode);
     }
+    lock_id_ = 0;
     fs_.reset();
     return volume.ok() ? Result<void>() : volume.error();
   });

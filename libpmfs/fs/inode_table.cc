@@ -410,6 +410,19 @@ void InodeTable::unlinked(const InodeRef& ref, Freed& freed) {
   reclaim(ref, freed);
 }
 
+void InodeTable::add_nameless(InodeState& state, bool linkable) {
+  std::lock_guard lock(shard(state.ino).mutex);
+  state.handles += 1;
+  state.unlinked = true;
+  state.linkable = linkable;
+}
+
+void InodeTable::named(const InodeRef& ref) {
+  std::lock_guard lock(shard(ref.ino()).mutex);
+  ref->unlinked = false;
+  ref->linkable = false;
+}
+
 // After a hold has gone: if it was the last of an inode without names, the inode is freed. No store, no fence.
 void InodeTable::bury(const InodeRef& ref) {
   Freed freed;
@@ -418,7 +431,7 @@ void InodeTable::bury(const InodeRef& ref) {
     {
       std::lock_guard lock(shard(ref.ino()).mutex);
       if (!ref->unlinked || ref->handles != 0 || ref->pins != 0) return;
-      ref->unlinked = false;
+      ref->unlinked = ref->linkable = false;
     }
     reclaim(ref, freed);
     // Its last change, not only the one that took the last name: each change had retired the one before it (R2).

@@ -75,6 +75,7 @@ struct alignas(kLineBytes) InodeState {
   u64 handles = 0;         // open files and streams
   u64 pins = 0;            // look-up counts of a bridge
   bool unlinked = false;   // free on the medium, held here
+  bool linkable = false;   // nameless, and may get a name. Changed under the exclusive lock, too
   bool asked_for = false;  // since the last look for states to drop: what is in use stays, with what it knows
 
   /// Forgets all of one inode and begins with another, or with none. REQUIRES: the shard mutex; nobody refers to it.
@@ -111,6 +112,8 @@ class NewInode {
   NewInode& operator=(NewInode&&) = delete;
   ~NewInode();
   const InodeRef& ref() const { return ref_; }
+  /// Whether the inode file grows for it: then the commit given to take_slot() must run.
+  bool grows() const { return growth_.owns_lock(); }
   /// The commit has run: the slot is in use, and those of a grown inode file may be handed out. What growing the inode
   /// file's map freed is added to `freed`.
   void keep(Freed& freed);
@@ -181,6 +184,10 @@ class InodeTable {
   /// The last name is gone. REQUIRES: the exclusive lock, and the commit has run. If nobody holds the inode it is dead
   /// now, and what it held goes to `freed`.
   void unlinked(const InodeRef& ref, Freed& freed);
+  /// A new inode that has no name: it gets its first handle, and goes with the last. REQUIRES: the exclusive lock.
+  void add_nameless(InodeState& state, bool linkable);
+  /// It has got a name. REQUIRES: the exclusive lock, and the commit has run.
+  void named(const InodeRef& ref);
   /// Whether somebody holds it.
   bool held(const InodeState& state) const;
 

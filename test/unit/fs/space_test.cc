@@ -33,11 +33,7 @@ void write(MemoryFs& fs, InodeNo ino, u64 off, u64 bytes) {
 }
 
 Result<void> reserve(MemoryFs& fs, InodeNo ino, u64 first, u64 count) {
-  Volume& volume = volume_of(fs.fs());
-  return volume.with_space([&]() -> Result<void> {
-    PMFS_ASSIGN(const InodeRef ref, volume.inodes.get(ino));
-    return reserve_blocks(volume, ref, first, count);
-  });
+  return fs->allocate(ino, 0, first * kBlockBytes, count * kBlockBytes, kRoot);
 }
 
 std::vector<Extent> extents(MemoryFs& fs, InodeNo ino) {
@@ -498,10 +494,7 @@ TEST_CASE("sizes: a pool of 1 TiB in regions of 16 GiB, as mkfs makes them, is u
     blocks_free = must(fs.space()).blocks_free;
     const InodeNo ino = must(fs.mknod("/huge", 0644, 0, kRoot)).ino;
     const u64 most = must(fs.space()).blocks_avail / 1024 * 1024 - (1u << 16);
-    {
-      const InodeRef ref = must(volume.inodes.get(ino));
-      must(reserve_blocks(volume, ref, 0, most));
-    }
+    must(fs.allocate(ino, 0, 0, most * kBlockBytes, kRoot));
     u64 highest = 0;
     must(volume.maps.each(volume.inodes.slot(to_u64(ino) - 1).map_root.get(), 0, kMapEnd,
                           [&](const Extent& e) -> Result<void> {
