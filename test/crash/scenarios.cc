@@ -398,7 +398,12 @@ void add_overwrite(Scenarios& all) {
         done += piece.size();
       }
       must(lease.persist(0, len), "persist");
-      return Allowance{.mixed_ino = open.ino(), .mixed_off = off, .mixed_len = len, .times_lazy = {open.ino()}};
+      Allowance allowance;
+      allowance.mixed_ino = open.ino();
+      allowance.mixed_off = off;
+      allowance.mixed_len = len;
+      allowance.times_lazy = {open.ino()};
+      return allowance;
     };
   };
   add(one("overwrite", "store through a lease", file, store(3001, 5555)));
