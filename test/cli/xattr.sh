@@ -8,7 +8,7 @@ pool=$work/pool
 tree=$work/tree
 expect 0 "$PMFS" mkfs "$pool" --size 64M
 echo contents >"$work/file"
-expect 0 "$PMFS" put "$pool" "$work/file" /file
+expect 0 "$PMFS" put "$pool" /file "$work/file"
 
 expect 0 "$PMFS" setfattr "$pool" /file -n user.comment -v 'a "quoted" one'
 expect 0 "$PMFS" setfattr "$pool" /file -n user.bytes -v 0x00ff10
@@ -47,7 +47,11 @@ setfacl -d -m u:1234:rx,g:77:- "$tree/dir/deep"
 setfacl -m u:1234:rw "$tree/fifo"
 chmod 750 "$tree/dir" # the mask
 describe() {
-  (cd "$1" && getfattr -Rhd -m - . 2>/dev/null && getfacl -Rnp . 2>/dev/null && find . -printf '%m %u %p\n' | sort)
+  (cd "$1" && find . | sort | while IFS= read -r name; do
+    stat -c '%n %a %u' "$name"
+    getfattr -hd -m - "$name" 2>/dev/null
+    [ -L "$name" ] || getfacl -np "$name"
+  done)
 }
 expect 0 "$PMFS" import "$pool" "$tree" /tree
 shown '^imported '

@@ -34,7 +34,7 @@ granted as_in 2002 3000 sh -c 'echo x >>file'
 denied as 2002 cat file
 chmod 755 secret
 granted as 2002 cat secret/deep/file
-setfacl -m u:2001:- secret
+setfacl -m u:2001:-,g::rx,m::rx secret # with an empty mask Linux looks at the mode alone
 denied as 2001 cat secret/deep/file
 granted as 2002 cat secret/deep/file
 setfacl -x u:2001 secret
@@ -81,7 +81,8 @@ for list in u:2001:- u:2001:x g:3000:- u:2001:x,m::-; do
   for who in "2001 2001" "2002 2002" "2002 3000"; do
     read -r id groups <<<"$who"
     kernel=no; as_in "$id" "$groups" stat secret/deep/file >/dev/null 2>&1 && kernel=yes
-    batch=no; as_in "$id" "$groups" "$PMFS" resolve "$MNT" secret/deep/file >"$WORK/batch.out" 2>&1 && batch=yes
+    batch=no; as_in "$id" "$groups" "$PMFS" resolve --json <<<"$MNT/secret/deep/file" >"$WORK/batch.out" 2>&1 && batch=yes
+    grep -q '"batched": *true' "$WORK/batch.out" || die "the server did not answer: $(cat "$WORK/batch.out")"
     same "$batch" "$kernel" "batch and kernel, $list for $who: $(cat "$WORK/batch.out")"
   done
 done

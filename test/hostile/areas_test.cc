@@ -201,6 +201,21 @@ TEST_CASE("hostile: two areas inside an inode lie over each other", "[hostile]")
   v.use("/d/f");
 }
 
+TEST_CASE("hostile: an attribute twice, and attributes out of order", "[hostile]") {
+  Victim v(false);
+  media::Inode& inode = v.inode("/d/f");
+  u8* const second = inode.inline_data + (inode.xattr_ref.get() >> 8 & 255) + 8 + 1 + 10;
+  REQUIRE(second[0] == media::kSpaceTrusted);
+  REQUIRE(second[8] == 'b');
+  second[0] = media::kSpaceUser;
+  CHECK(!v.finds("xattr-damaged"));
+  second[8] = 'a';
+  CHECK(v.finds("xattr-damaged"));
+  second[8] = 'A';
+  CHECK(v.finds("xattr-damaged"));
+  v.use("/d/f");
+}
+
 TEST_CASE("hostile: random bytes in areas and their words, sealed", "[hostile]") {
   const char* const given = std::getenv("PMFS_SEED");
   const u64 first = given != nullptr ? std::strtoull(given, nullptr, 0) : 1;
