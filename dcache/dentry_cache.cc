@@ -98,7 +98,7 @@ DentryCache::~DentryCache() = default;
 // --- Changing --------------------------------------------------------------------------------------------------------
 
 // While it lives, readers of the directories it was given see that they change (dentry.h, D2), and making room does not
-// evict them.
+// evict them. (It may evict names in them: one that is not there is asked for.)
 class DentryCache::Changing {
  public:
   Changing() = default;
@@ -389,7 +389,6 @@ bool DentryCache::evict_one(Slot slot) {
   Dentry* const d = arena_->as<Dentry>(slot);
   if (d->alive == 0 || d->links.pins != 0 || d->candidate != 0) return false;
   if (d->dir != nullptr && (d->dir->children != 0 || d->dir->held != 0)) return false;
-  if (d->parent->held != 0) return false;
   if (info.mark > 0) {
     info.mark -= 1;
     return false;

@@ -31,26 +31,36 @@ FullpathResolver::~FullpathResolver() = default;  // entries lie in the arena
 
 // --- Look-ups --------------------------------------------------------------------------------------------------------
 
+Prefix FullpathResolver::whole(PathScan& scan, const Searcher& who, ThreadBlock& counts) {
+  const Prefix prefix = find(scan.uncut_hash(), scan.uncut(), who, counts);
+  if (prefix.components != 0) counts.count(Count::kWholeHits);
+  return prefix;
+}
+
 Prefix FullpathResolver::begin(const PathScan& scan, u32 most, const Searcher& who, ThreadBlock& counts) {
-  if (most == 0) return {};
-  const u64 hash = scan.prefix(most - 1);
-  const Key key{hash, &cache_.arena(), scan.text_to(most - 1)};
+  if (most == 0 || (scan.asked_uncut() && most == scan.count() && scan.last() && !scan.trailing_slash())) return {};
+  const Prefix prefix = find(scan.prefix(most - 1), scan.text_to(most - 1), who, counts);
+  if (prefix.components != 0 && prefix.components == scan.count()) counts.count(Count::kWholeHits);
+  return prefix;
+}
+
+Prefix FullpathResolver::find(u64 hash, std::string_view text, const Searcher& who, ThreadBlock& counts) const {
+  const Key key{hash, &cache_.arena(), text};
   RcuNode* const node = paths_->find<SamePath>(hash, key);
   if (node == nullptr) return {};
   const auto* const entry = reinterpret_cast<const PathEntry*>(node);
-  Prefix prefix{most, entry->dentry, false};
-  if (most > entry->open_to && !who.may_all) {
+  Prefix prefix{entry->depth, entry->dentry, false};
+  if (entry->depth > entry->open_to && !who.may_all) {
     // What was kept does not decide where the directories ask different things.
     if (entry->rules == 0) return {};
     prefix.denied = !may_search(entry->mode, entry->uid, entry->gid, who);
   }
   if (entry->alive.load(std::memory_order_acquire) == 0) return {};  // F3: this is the instant
-  counts.count(Count::kSkipped, most);
-  if (most == scan.count()) counts.count(Count::kWholeHits);
+  counts.count(Count::kSkipped, entry->depth);
   return prefix;
 }
 
-void FullpathResolver::arrived(const PathScan&, u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) {
+void FullpathResolver::arrived(u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) {
   counts.sample(target.slot, target.serial);
   if (skipped == count) return;
   std::lock_guard lock(cache_.mutex());

@@ -47,8 +47,9 @@ class FullpathResolver final : public Resolver {
   static std::unique_ptr<FullpathResolver> make(DentryCache& cache, u64 most);
   ~FullpathResolver() override;
 
+  Prefix whole(PathScan& scan, const Searcher& who, ThreadBlock& counts) override;
   Prefix begin(const PathScan& scan, u32 most, const Searcher& who, ThreadBlock& counts) override;
-  void arrived(const PathScan& scan, u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) override;
+  void arrived(u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) override;
   void added(Dentry& dentry) override;
   void leaves(Dentry& dentry) override;
   void changes_below(Dentry* place) override;
@@ -69,6 +70,7 @@ class FullpathResolver final : public Resolver {
 
   FullpathResolver(DentryCache& cache, std::unique_ptr<RcuTable> paths) : cache_(cache), paths_(std::move(paths)) {}
 
+  Prefix find(u64 hash, std::string_view text, const Searcher& who, ThreadBlock& counts) const;
   void insert(Dentry& target);
   void drop_entry(Dentry& dentry);
   void drop_below(Dir& top);

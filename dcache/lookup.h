@@ -46,6 +46,7 @@ struct Searcher {
   std::span<const u32> groups = {};  ///< the memory outlives the call
   bool* depends = nullptr;           ///< set if other groups or privileges could lead to another answer
   bool beneath = false;              ///< the way must not leave the directory where it starts (kCrossDevice)
+  bool no_links = false;             ///< no symbolic link is followed (kLoop)
 };
 
 /// One directory at one instant.

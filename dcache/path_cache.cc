@@ -102,22 +102,40 @@ void PathCache::want_thread() {
 }
 
 void PathCache::serve() {
+  using std::chrono::steady_clock;
+  constexpr u32 kDrains = 16;  // in one period: a thread's block has room for a part of what it may look up
   std::unique_lock lock(thread_mutex_);
+  u32 drains = 0;
   while (!ending_) {
-    const auto due =
-        std::chrono::steady_clock::now() + std::chrono::milliseconds(stage_ != nullptr ? stage_->period_ms() : 0);
     const auto asked = [this] { return ending_ || work_; };
-    const bool early = stage_ != nullptr ? wake_.wait_until(lock, due, asked) : (wake_.wait(lock, asked), true);
+    bool early = true;
+    if (stage_ == nullptr) {
+      wake_.wait(lock, asked);
+    } else {
+      const auto pause = std::chrono::microseconds(u64{stage_->period_ms()} * 1000 / kDrains);
+      early = wake_.wait_until(lock, steady_clock::now() + pause, asked);
+    }
     if (ending_) return;
     work_ = false;
     lock.unlock();
     maintain();
     if (!early && stage_ != nullptr) {
-      std::lock_guard one(period_mutex_);
-      stage_->end_period();
+      if (++drains < kDrains) {
+        drain_now();
+      } else {
+        drains = 0;
+        std::lock_guard one(period_mutex_);
+        stage_->end_period();
+      }
     }
     lock.lock();
   }
+}
+
+void PathCache::drain_now() {
+  if (cache_ == nullptr) return;
+  std::lock_guard lock(cache_->mutex());
+  cache_->drain_samples();
 }
 
 void PathCache::maintain() {

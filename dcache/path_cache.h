@@ -74,6 +74,8 @@ class PathCache {
   std::vector<PivotFacts> pivots() const;
   /// Ends a pivot period now, and does what the thread would do. For tests and tools. REQUIRES: no lock.
   void maintain_now();
+  /// Takes the samples of what was looked up, as the thread does some times in each period. For tests and tools.
+  void drain_now();
   void set_period_ms(u32 period_ms);
   const CacheOptions& options() const { return options_; }
   DentryCache* cache() const { return cache_.get(); }

@@ -53,9 +53,20 @@ inline void load_padded(const char* text, u32 length, const char* begin, const c
   }
 }
 
-/// How many bytes are equal, of at most `most`.
+/// How many bytes are equal, of at most `most`. The last step of a long text overlaps the one before it.
 inline u32 equal_bytes(const char* a, const char* b, u32 most) {
   u32 at = 0;
+  if (most >= 16) {
+    for (;;) {
+      const auto vector = [at](const char* from) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at));
+      };
+      const auto differ = static_cast<u32>(_mm_movemask_epi8(_mm_cmpeq_epi8(vector(a), vector(b)))) ^ 0xffffu;
+      if (differ != 0) return at + static_cast<u32>(std::countr_zero(differ));
+      if (at + 16 == most) return most;
+      at = std::min(at + 16, most - 16);
+    }
+  }
   for (; at + 8 <= most; at += 8)
     if (const u64 differ = load8(a + at) ^ load8(b + at); differ != 0)
       return at + static_cast<u32>(std::countr_zero(differ)) / 8;
@@ -137,13 +148,24 @@ class PathScan {
   bool canonical() const { return canonical_; }
   const char* end() const { return end_; }
 
+  // Before anything is cut, of a path that begins with a slash and has more than that:
+  /// All of it behind the slash. What is canonical, and no trailing slash, has this for text_to(its last component).
+  std::string_view uncut() const { return {begin_ + 1, static_cast<std::size_t>(end_ - begin_ - 1)}; }
+  /// The hash of uncut(). What was computed for it serves prefix().
+  u64 uncut_hash() {
+    asked_uncut_ = true;
+    return hash_to(begin_ + 1, static_cast<u32>(end_ - begin_ - 1));
+  }
+  /// Whether that was asked for, so that all of the path is known not to be known.
+  bool asked_uncut() const { return asked_uncut_; }
+
   // Of a canonical first piece:
   /// The text up to the end of component `i`, without a leading slash.
   std::string_view text_to(u32 i) const {
     return {parts_[0].text, static_cast<std::size_t>(end_of(i) - parts_[0].text)};
   }
   /// The hash of text_to(i).
-  u64 prefix(u32 i) const;
+  u64 prefix(u32 i) const { return hash_to(parts_[0].text, static_cast<u32>(end_of(i) - parts_[0].text)); }
 
  private:
   struct Part {
@@ -153,7 +175,9 @@ class PathScan {
   static constexpr u32 kStates = 16;  // blocks of text whose hashes are kept from one prefix() to the next
   static constexpr u32 kBlock = 16;
 
-  u32 slashes(const char* at) const;
+  u64 hash_to(const char* text, u32 length) const;
+  u32 slashes16(const char* at) const;
+  u64 slashes(const char* at) const;
 
   const char* begin_;
   const char* at_;  // behind this piece
@@ -162,14 +186,15 @@ class PathScan {
   u32 count_ = 0;
   bool trailing_slash_ = false;
   bool canonical_ = true;
+  bool asked_uncut_ = false;
   mutable u32 known_states_ = 0;
   // Written as far as they are used: clearing them would cost more than the scan.
   mutable u64 states_[kStates];
   Part parts_[kMost];
 };
 
-// Bit i: byte i from `at` on is a slash. Bytes behind the end count as slashes.
-inline u32 PathScan::slashes(const char* at) const {
+// Bit i: byte i from `at` on is a slash, of 16. Bytes behind the end count as slashes.
+inline u32 PathScan::slashes16(const char* at) const {
   const auto mask_of = [](__m128i bytes) {
     return static_cast<u32>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('/'))));
   };
@@ -185,57 +210,55 @@ inline u32 PathScan::slashes(const char* at) const {
   return mask | (0xffffu << left & 0xffffu);
 }
 
+// The same of 64.
+inline u64 PathScan::slashes(const char* at) const {
+  const auto left = end_ - at;
+  u64 mask = slashes16(at);
+  if (left > 16) mask |= u64{slashes16(at + 16)} << 16;
+  if (left > 32) mask |= u64{slashes16(at + 32)} << 32;
+  if (left > 48) mask |= u64{slashes16(at + 48)} << 48;
+  return left < 64 ? mask | u64{1} << left : mask;
+}
+
 inline u32 PathScan::next() {
-  count_ = 0;
+  u32 count = 0;
+  bool canonical = canonical_;
   const char* at = at_;
   while (at != end_ && *at == '/') ++at;
-  if (at - at_ > 1 || (at_ != begin_ && at == at_)) canonical_ = false;
-  if (at == end_) {
-    at_ = at;
-    return 0;
-  }
+  if (at - at_ > 1 || (at_ != begin_ && at == at_)) canonical = false;
   // `block` is where the mask in hand begins; names end where it has a bit.
   const char* block = at;
-  u64 mask = slashes(block);
-  for (;;) {
-    while (mask == 0) {
-      block += 16;
+  u64 mask = at == end_ ? 0 : slashes(block);
+  while (at != end_ && count != kMost) {
+    if (mask == 0) [[unlikely]] {
+      block += 64;
       mask = slashes(block);
+      continue;
     }
     const char* const stop = block + std::countr_zero(mask);
     mask &= mask - 1;
-    const auto length = static_cast<std::size_t>(stop - at);
-    if (length == 0) {  // "//"
-      canonical_ = false;
-    } else {
-      parts_[count_] = {at, static_cast<u32>(length)};
-      if (length > kNameMax || dots(count_)) [[unlikely]]
-        canonical_ = false;
-      ++count_;
-    }
+    const auto length = static_cast<u32>(stop - at);
+    parts_[count] = {at, length};
+    count += length != 0 ? 1 : 0;
+    if (length - 3 > kNameMax - 3) [[unlikely]]  // 0, 1, 2, or too long
+      canonical = canonical && length != 0 && length <= kNameMax && !(*at == '.' && (length == 1 || at[1] == '.'));
     if (stop == end_) {
-      at_ = end_;
-      trailing_slash_ = length == 0;
-      return count_;
+      at = end_;
+      break;
     }
     at = stop + 1;
-    if (at == end_) {
-      at_ = end_;
-      trailing_slash_ = true;
-      return count_;
-    }
-    if (count_ == kMost) {
-      at_ = at;
-      while (at_ != end_ && *at_ == '/') ++at_, canonical_ = false;
-      trailing_slash_ = at_ == end_;
-      return count_;
-    }
+    if (at == end_) trailing_slash_ = true;
   }
+  if (count == kMost)
+    while (at != end_ && *at == '/') ++at, canonical = false, trailing_slash_ = at == end_;
+  at_ = at;
+  count_ = count;
+  canonical_ = canonical;
+  return count;
 }
 
-inline u64 PathScan::prefix(u32 i) const {
-  const char* const text = parts_[0].text;
-  const auto length = static_cast<u32>(end_of(i) - text);
+// `text` is the same in each call for one path.
+inline u64 PathScan::hash_to(const char* text, u32 length) const {
   const u32 blocks = length / kBlock;
   u32 block = std::min({blocks, known_states_, kStates});
   u64 state = block == 0 ? keys_->low : states_[block - 1];

@@ -139,6 +139,7 @@ Result<void> PathWalk::check_beneath(std::string_view target) const {
 
 // Puts a link's target in front of what is left of the path.
 Result<void> PathWalk::follow(const Reached& link, const char* rest, const char* rest_end) {
+  if (who_.no_links) return Error{Errc::kLoop, "a symbolic link, and none may be followed", 0};
   if (++links_ > kMaxLinks) return Error{Errc::kLoop, "too many symbolic links", 0};
   PMFS_ASSIGN(std::string target, source_.link_target(link.target.ino, link.target.generation));
   if (who_.beneath) PMFS_TRY(check_beneath(target));
@@ -158,6 +159,12 @@ Result<Found> PathWalk::run(InodeNo start, std::string_view path, bool follow_la
     PMFS_ASSIGN(place_, place_of(start, true));
   }
   PathScan scan(path, keys_of(cache_));
+  if (resolver_ != nullptr && path[0] == '/' && path.size() > 1 && parent == nullptr && passed == nullptr) {
+    // A link is followed below, where what it leads to is walked.
+    const Prefix all = resolver_->whole(scan, who_, *counts_);
+    if (all.denied) return kDenied;
+    if (all.components != 0 && !(all.dentry->is_symlink() && follow_last)) return known(all);
+  }
   u32 count = scan.next();
   const bool whole = scan.canonical() && cache_ != nullptr && place_.dir == cache_->root();
   const bool known_to_end = whole && scan.last();  // all of the path is in this piece
@@ -211,7 +218,7 @@ Result<Found> PathWalk::run(InodeNo start, std::string_view path, bool follow_la
     if (dentry != nullptr) {
       if (dentry->negative()) {
         counts_->count(Count::kNegatives);
-        if (known_to_end && links_ == 0 && at == count) resolver_->arrived(scan, count, skipped, *dentry, *counts_);
+        if (known_to_end && links_ == 0 && at == count) resolver_->arrived(count, skipped, *dentry, *counts_);
         return kMissing;
       }
       reached = {dentry, dentry->dir, dentry->target()};
@@ -256,8 +263,7 @@ Result<Found> PathWalk::run(InodeNo start, std::string_view path, bool follow_la
         return Error{Errc::kNotDirectory, "a slash follows a name that is no directory", 0};
       if (counts_ != nullptr) {
         counts_->count(Count::kLookups);
-        if (known_to_end && links_ == 0 && dentry != nullptr)
-          resolver_->arrived(scan, count, skipped, *dentry, *counts_);
+        if (known_to_end && links_ == 0 && dentry != nullptr) resolver_->arrived(count, skipped, *dentry, *counts_);
       }
       return Found{reached.target.ino, reached.target.generation, reached.target.type};
     }
@@ -269,6 +275,19 @@ Result<Found> PathWalk::run(InodeNo start, std::string_view path, bool follow_la
       at = skipped = 0;
     }
   }
+}
+
+// All of the path was known.
+Result<Found> PathWalk::known(const Prefix& all) {
+  const Dentry& dentry = *all.dentry;
+  if (dentry.negative()) {
+    counts_->count(Count::kNegatives);
+  } else {
+    counts_->count(Count::kLookups);
+  }
+  resolver_->arrived(all.components, all.components, *all.dentry, *counts_);
+  if (dentry.negative()) return kMissing;
+  return Found{InodeNo{dentry.ino}, dentry.generation, u32{dentry.type} << 12};
 }
 
 Result<Found> PathWalk::resolve(InodeNo start, std::string_view path, bool follow_last) {

@@ -80,6 +80,7 @@ class PathWalk {
   Result<Reached> ask(const Component& c);
   Result<void> check_beneath(std::string_view target) const;
   Result<void> follow(const Reached& link, const char* rest, const char* rest_end);
+  Result<Found> known(const Prefix& all);
   Result<Found> run(InodeNo start, std::string_view path, bool follow_last, FoundParent* parent,
                     const std::function<void(const Passed&)>* passed);
   Place root() const;

@@ -78,7 +78,8 @@ const PivotPool::PrefixEntry* PivotPool::probe(u64 hash) const {
 u32 PivotPool::find_by_hash(const PathScan& scan, u32 most, u32& pivot) const {
   if (prefixes_.empty()) return 0;
   u32 depth = most;
-  const PrefixEntry* entry = probe(scan.prefix(most - 1));
+  const bool asked = scan.asked_uncut() && most == scan.count() && scan.last() && !scan.trailing_slash();
+  const PrefixEntry* entry = asked ? nullptr : probe(scan.prefix(most - 1));
   if (entry == nullptr) {
     u32 low = 0, high = most - 1;  // what has been found, and what may still be
     while (low < high) {
@@ -109,13 +110,26 @@ u32 PivotPool::find_by_hash(const PathScan& scan, u32 most, u32& pivot) const {
 Prefix PivotPool::find(const PathScan& scan, u32 most, const Searcher& who) const {
   u32 best = 0;
   const u32 depth = hashed_ ? find_by_hash(scan, most, best) : find_in_list(scan, most, best);
-  if (depth == 0) return {};
-  const Pivot& pivot = *order_[best];
+  return depth == 0 ? Prefix{} : answer(best, depth, who);
+}
+
+Prefix PivotPool::find_whole(PathScan& scan, const Searcher& who) const {
+  if (prefixes_.empty()) return {};
+  const PrefixEntry* const entry = probe(scan.uncut_hash());
+  if (entry == nullptr) return {};
+  const Pivot& pivot = *order_[entry->pivot];
+  const std::string_view text = scan.uncut();
+  if (pivot.component(entry->depth - 1).end != text.size() || !same_text(pivot, text)) return {};
+  return answer(entry->pivot, entry->depth, who);
+}
+
+Prefix PivotPool::answer(u32 number, u32 depth, const Searcher& who) const {
+  const Pivot& pivot = *order_[number];
   Prefix prefix;
   prefix.components = depth;
   prefix.dentry = pivot.component(depth - 1).dentry;  // rolls up when the pivot lies deeper
   prefix.denied = !pivot.rules.may_pass(depth, who);
-  return valid(best) ? prefix : Prefix{};  // K2: this is the instant
+  return valid(number) ? prefix : Prefix{};  // K2: this is the instant
 }
 
 // --- Building --------------------------------------------------------------------------------------------------------

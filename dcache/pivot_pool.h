@@ -28,6 +28,8 @@ class PivotPool {
 
   /// @return how much of the path a pivot makes unnecessary. REQUIRES: finished.
   Prefix find(const PathScan& scan, u32 most, const Searcher& who) const;
+  /// The same for all of a path that is not cut yet, by its hash alone.
+  Prefix find_whole(PathScan& scan, const Searcher& who) const;
 
   // --- Building: only while nobody finds in it. ---
   void reserve(u64 pivots);
@@ -61,6 +63,7 @@ class PivotPool {
   u32 find_in_list(const PathScan& scan, u32 most, u32& pivot) const;
   u32 find_by_hash(const PathScan& scan, u32 most, u32& pivot) const;
   const PrefixEntry* probe(u64 hash) const;
+  Prefix answer(u32 pivot, u32 depth, const Searcher& who) const;
   bool valid(u32 pivot) const {
     return !order_[pivot]->removed.load(std::memory_order_acquire) &&
            pivot < disabled_from_.load(std::memory_order_acquire);

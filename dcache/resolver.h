@@ -18,19 +18,25 @@ struct Prefix {
 
 class Resolver : public CacheWatcher {
  public:
+  /// The whole path, if it is known as it is written, all of it true at one instant of the call: then it need not even
+  /// be cut into components. Asked first. REQUIRES: a read section. `scan` has cut nothing yet, and its path begins
+  /// with a slash and has more than that.
+  virtual Prefix whole(PathScan& scan, const Searcher& who, ThreadBlock& counts) = 0;
+
   /// The longest prefix it knows, of at most `most` components, all of it true at one instant of the call.
   /// REQUIRES: a read section. `scan` is canonical and begins at the root.
   virtual Prefix begin(const PathScan& scan, u32 most, const Searcher& who, ThreadBlock& counts) = 0;
 
   /// A look-up has found its target by canonical components alone, `count` of them from the root; `skipped` were known.
   /// REQUIRES: a read section.
-  virtual void arrived(const PathScan& scan, u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) = 0;
+  virtual void arrived(u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) = 0;
 };
 
 class WalkResolver final : public Resolver {
  public:
+  Prefix whole(PathScan&, const Searcher&, ThreadBlock&) override { return {}; }
   Prefix begin(const PathScan&, u32, const Searcher&, ThreadBlock&) override { return {}; }
-  void arrived(const PathScan&, u32, u32, Dentry& target, ThreadBlock& counts) override {
+  void arrived(u32, u32, Dentry& target, ThreadBlock& counts) override {
     counts.sample(target.slot, target.serial);  // what is looked up stays in the cache
   }
 };

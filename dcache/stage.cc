@@ -29,19 +29,32 @@ StageResolver::~StageResolver() {
 
 // --- Look-ups --------------------------------------------------------------------------------------------------------
 
+namespace {
+
+void count_hit(const Prefix& prefix, bool whole, ThreadBlock& counts) {
+  counts.count(Count::kPivotHits);
+  counts.count(Count::kSkipped, prefix.components);
+  if (whole) counts.count(Count::kWholeHits);
+}
+
+}  // namespace
+
+Prefix StageResolver::whole(PathScan& scan, const Searcher& who, ThreadBlock& counts) {
+  if (!options_.hashed) return {};  // the paper's list compares components
+  const Prefix prefix = serving_.load(std::memory_order_acquire)->find_whole(scan, who);
+  if (prefix.components != 0) count_hit(prefix, true, counts);
+  return prefix;
+}
+
 Prefix StageResolver::begin(const PathScan& scan, u32 most, const Searcher& who, ThreadBlock& counts) {
   const PivotPool& pool = *serving_.load(std::memory_order_acquire);
   if (most == 0 || pool.size() == 0) return {};
   const Prefix prefix = pool.find(scan, most, who);
-  if (prefix.components != 0) {
-    counts.count(Count::kPivotHits);
-    counts.count(Count::kSkipped, prefix.components);
-    if (prefix.components == scan.count()) counts.count(Count::kWholeHits);
-  }
+  if (prefix.components != 0) count_hit(prefix, prefix.components == scan.count(), counts);
   return prefix;
 }
 
-void StageResolver::arrived(const PathScan&, u32, u32, Dentry& target, ThreadBlock& counts) {
+void StageResolver::arrived(u32, u32, Dentry& target, ThreadBlock& counts) {
   if (!options_.heat_inline) {
     counts.sample(target.slot, target.serial);
     return;

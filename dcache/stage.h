@@ -48,8 +48,9 @@ class StageResolver final : public Resolver {
   StageResolver(DentryCache& cache, const StageOptions& options);
   ~StageResolver() override;
 
+  Prefix whole(PathScan& scan, const Searcher& who, ThreadBlock& counts) override;
   Prefix begin(const PathScan& scan, u32 most, const Searcher& who, ThreadBlock& counts) override;
-  void arrived(const PathScan& scan, u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) override;
+  void arrived(u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) override;
   void leaves(Dentry& dentry) override;
   void changes_below(Dentry* place) override;
   void looked_up(Dentry& dentry) override { candidates_.looked_up(dentry); }

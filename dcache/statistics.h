@@ -33,7 +33,7 @@ enum class Count : u32 {
 inline constexpr std::size_t kCounts = static_cast<std::size_t>(Count::kLast_);
 
 struct alignas(64) ThreadBlock {
-  static constexpr u32 kSamples = 512;
+  static constexpr u32 kSamples = 1024;
   std::array<std::atomic<u64>, kCounts> counts{};
   std::atomic<u32> sampled{0};
   std::atomic<bool> in_use{true};

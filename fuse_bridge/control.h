@@ -43,6 +43,9 @@ enum class Request : u8 {
   kListxattr,
   kSetxattr,
   kRemovexattr,
+  kFallocate,
+  kLseek,
+  kCopyFileRange,
 };
 
 /// Their names, by Request.
@@ -50,10 +53,10 @@ inline constexpr const char* kRequestNames[] = {
     "LOOKUP", "FORGET",  "GETATTR", "SETATTR",     "READLINK",   "MKNOD",    "MKDIR",  "UNLINK",
     "RMDIR",  "SYMLINK", "RENAME",  "LINK",        "OPEN",       "CREATE",   "READ",   "WRITE",
     "FSYNC",  "OPENDIR", "READDIR", "READDIRPLUS", "RELEASEDIR", "FSYNCDIR", "STATFS", "IOCTL",
-    "GETXATTR", "LISTXATTR", "SETXATTR", "REMOVEXATTR",
+    "GETXATTR", "LISTXATTR", "SETXATTR", "REMOVEXATTR", "FALLOCATE", "LSEEK", "COPY_FILE_RANGE",
 };
 inline constexpr std::size_t kRequestKinds = std::size(kRequestNames);
-static_assert(kRequestKinds == static_cast<std::size_t>(Request::kRemovexattr) + 1);
+static_assert(kRequestKinds == static_cast<std::size_t>(Request::kCopyFileRange) + 1);
 
 /// Who serves this mount. The process may be waited for (pidfd_open) by who lives in the same process namespace.
 struct ServerReply {

@@ -491,6 +491,32 @@ void on_write(fuse_req_t req, fuse_ino_t ino, const char* data, std::size_t size
   });
 }
 
+void on_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t length, fuse_file_info*) noexcept {
+  answer(req, Request::kFallocate, [&](Bridge& bridge) {
+    // What is negative is too large as an unsigned number, and refused as that.
+    reply_done(req, bridge.fs().allocate(ino_of(ino), mode, static_cast<u64>(off), static_cast<u64>(length),
+                                         caller_of(req)));
+  });
+}
+
+void on_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, fuse_file_info*) noexcept {
+  answer(req, Request::kLseek, [&](Bridge& bridge) {
+    const Result<u64> found = bridge.fs().seek(ino_of(ino), static_cast<u64>(off), whence);
+    if (!found.ok()) return reply_error(req, found.error());
+    fuse_reply_lseek(req, static_cast<off_t>(*found));
+  });
+}
+
+void on_copy_file_range(fuse_req_t req, fuse_ino_t from, off_t from_off, fuse_file_info*, fuse_ino_t to, off_t to_off,
+                        fuse_file_info*, std::size_t length, int) noexcept {
+  answer(req, Request::kCopyFileRange, [&](Bridge& bridge) {
+    const Result<std::size_t> copied = bridge.fs().copy_range(ino_of(from), static_cast<u64>(from_off), ino_of(to),
+                                                              static_cast<u64>(to_off), length, caller_of(req));
+    if (!copied.ok()) return reply_error(req, copied.error());
+    fuse_reply_write(req, *copied);
+  });
+}
+
 void on_fsync(fuse_req_t req, fuse_ino_t ino, int, fuse_file_info*) noexcept {
   answer(req, Request::kFsync, [&](Bridge& bridge) { reply_done(req, bridge.fs().sync(ino_of(ino))); });
 }
@@ -677,6 +703,9 @@ fuse_lowlevel_ops make_handlers() {
   ops.read = on_read;
   ops.write = on_write;
   ops.fsync = on_fsync;
+  ops.fallocate = on_fallocate;
+  ops.lseek = on_lseek;
+  ops.copy_file_range = on_copy_file_range;
   ops.opendir = on_opendir;
   ops.readdir = on_readdir;
   ops.readdirplus = on_readdirplus;

@@ -165,7 +165,7 @@ if [ $all = yes ]; then
   fi
   if build_row "thread sanitizer" build-tsan -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=g++ -DPMFS_TSAN=ON; then
     # Where one thread moves at a time there is nothing to find, and it takes most of an hour.
-    test_row "thread sanitizer" build-tsan -E '^(protocol|format|operations|index|grow|collapse|sequences|mutation)_crash_test$'
+    test_row "thread sanitizer" build-tsan -E '^(protocol|format|operations|index|grow|levels|collapse|sequences|threads|mutation)_crash_test$'
   fi
   run_under=()
 fi

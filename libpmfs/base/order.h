@@ -31,6 +31,7 @@ namespace pmfs {
   X(kSyncFence, "fsync would return before lazily stored times are durable")                                     \
   X(kRetireHeader, "an unlogged word could be undone together with the last logged change (R3)")                 \
   X(kRetireFence, "an unlogged word could be undone together with the last logged change (R3)")                  \
+  X(kNamelessFence, "another thread could give a name to an inode whose contents are not there")                 \
   X(kDrainHeader, "a freed block could be reused while recovery may still bring its owner back (R4)")            \
   X(kDrainFence, "a freed block could be reused while recovery may still bring its owner back (R4)")             \
   X(kUndo, "the epoch would declare records invalid whose undoing is not durable")                               \

@@ -11,25 +11,49 @@
 
 namespace pmfs {
 
-Attributes attributes_of(const InodeRef& ref) {
-  const media::Inode& inode = ref.media();
-  Attributes a;
-  a.ino = ref.ino();
-  a.generation = media::join(media::high_half(inode.state_gen.get()), media::low_half(inode.gen_high.get()));
+namespace {
+
+void read_attributes(InodeNo ino, const media::Inode& inode, i64 waiting_atime_ns, Attributes& a) {
+  a.ino = ino;
+  a.generation = generation_of(inode);
   a.mode = mode_of(inode);
   a.links = links_of(inode);
   a.uid = uid_of(inode);
   a.gid = gid_of(inode);
   a.size_bytes = inode.size_bytes.get();
   a.blocks_512 = inode.blocks.get() * (kBlockBytes / 512);
-  if (const FileType type = a.type(); type == FileType::kCharDevice || type == FileType::kBlockDevice)
-    a.rdev = inode.rdev_index.get();
-  const i64 waiting = ref->atime_ns.load(std::memory_order_relaxed);
-  a.atime_ns = waiting != 0 ? waiting : static_cast<i64>(inode.atime_ns.get());
+  const u32 type = a.mode & S_IFMT;
+  a.rdev = type == S_IFCHR || type == S_IFBLK ? inode.rdev_index.get() : 0;
+  a.atime_ns = waiting_atime_ns != 0 ? waiting_atime_ns : static_cast<i64>(inode.atime_ns.get());
   a.mtime_ns = static_cast<i64>(inode.mtime_ns.get());
   a.ctime_ns = static_cast<i64>(inode.ctime_ns.get());
   a.birth_ns = static_cast<i64>(inode.birth_ns.get());
+}
+
+}  // namespace
+
+Attributes attributes_of(const InodeRef& ref) {
+  Attributes a;
+  read_attributes(ref.ino(), ref.media(), ref->atime_ns.load(std::memory_order_relaxed), a);
   return a;
+}
+
+bool peek_attributes(const Volume& volume, InodeNo ino, u64 generation, Attributes& found) {
+  bool live = false;
+  const auto look = [&](const media::Inode& inode, i64 waiting_atime_ns) {
+    live = media::low_half(inode.state_gen.get()) == media::kSlotLive;
+    read_attributes(ino, inode, waiting_atime_ns, found);
+  };
+  const InodeState* const state = volume.inodes.peek(ino);
+  const u64 seen = state == nullptr ? 0 : state->version.look();
+  if (state == nullptr || !InodeTable::is_of(*state, ino)) {
+    if (!volume.inodes.look_if_idle(ino, [&](const media::Inode& inode) { look(inode, 0); })) return false;
+  } else {
+    if (Version::changing(seen)) return false;
+    look(volume.inodes.slot(to_u64(ino) - 1), state->atime_ns.load(std::memory_order_relaxed));
+    if (!state->version.still(seen)) return false;
+  }
+  return live && (generation == 0 || found.generation == generation);
 }
 
 Watched watched(const InodeRef& ref) {
@@ -68,9 +92,10 @@ Result<void> check_change(const Volume& volume, const InodeRef& ref, const SetAt
     return Error{Errc::kPermission, "only root may change the owner", 0};
   if (change.gid.has_value() && (!owner || (*change.gid != gid_of(inode) && !member(*change.gid, who))))
     return Error{Errc::kPermission, "only the owner may change the group, and only to one of his own", 0};
-  if ((change.atime_ns.has_value() || change.mtime_ns.has_value()) && !owner)
-    return Error{Errc::kPermission, "only the owner may set times", 0};
-  if ((change.atime_now || change.mtime_now) && !owner) PMFS_TRY(check_access(volume, ref, kMayWrite, who));
+  // Both times to now is less than one of them: utimensat(2).
+  const bool times = change.atime_ns.has_value() || change.mtime_ns.has_value() || change.atime_now != change.mtime_now;
+  if (times && !owner) return Error{Errc::kPermission, "only the owner may set times", 0};
+  if (change.atime_now && !owner) PMFS_TRY(check_access(volume, ref, kMayWrite, who));
   if (change.size_bytes.has_value() && !through_handle) PMFS_TRY(check_access(volume, ref, kMayWrite, who));
   return {};
 }

@@ -8,6 +8,12 @@ namespace pmfs {
 /// REQUIRES: the inode's lock, at least shared; or its version is asked before and behind.
 Attributes attributes_of(const InodeRef& ref);
 
+/// Attributes without the inode's lock or a reference: of an inode that is in use by its version, of one that nobody
+/// uses as it lies there.
+/// @param generation  0: whichever it has.
+/// @return false: it is changing, or not there; look under the lock, and use nothing of `found`.
+bool peek_attributes(const Volume& volume, InodeNo ino, u64 generation, Attributes& found);
+
 /// Filesystem::set_attributes for an inode. @error see there.
 /// @param through_handle  size: write access was checked when the file was opened.
 Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const SetAttributes& change,

@@ -13,6 +13,8 @@ constexpr int kTries = 16;  // how often a path is resolved again because what i
 
 // @error kStale: what was found is gone.
 Result<Attributes> attributes_of_found(Volume& volume, const dcache::Found& found) {
+  Result<Attributes> quick = Attributes();
+  if (peek_attributes(volume, found.ino, found.generation, *quick)) return quick;
   PMFS_ASSIGN(const InodeRef inode, volume.inodes.get(found.ino));
   std::shared_lock lock(inode->lock);
   PMFS_TRY(check_alive(volume, inode));
@@ -55,6 +57,7 @@ void fill(Volume& volume, const At& at, const Credentials& who, const BatchOptio
 At where(const BatchOptions& options, std::string_view path) {
   At at(options.start, path);
   at.beneath = options.beneath;
+  at.no_links = options.no_links;
   return at;
 }
 
@@ -69,7 +72,7 @@ Result<void> Filesystem::resolve(std::span<const std::string_view> paths, std::s
     Volume& volume = impl_->volume();
     constexpr std::size_t kPiece = 256;
     std::vector<dcache::BatchItem> items(std::min(paths.size(), kPiece));
-    const dcache::Searcher searching = searcher(who, options.beneath);
+    const dcache::Searcher searching = searcher(who, options.beneath, options.no_links);
     for (std::size_t first = 0; first < paths.size(); first += kPiece) {
       const std::size_t count = std::min(kPiece, paths.size() - first);
       std::size_t good = 0;
@@ -115,7 +118,8 @@ Result<ResolvedComponents> Filesystem::resolve_components(At at, const Credentia
     for (int tries = 0;; ++tries) {
       components = {};
       std::vector<dcache::Found> found;
-      const auto last = volume.paths.resolve_each(at.dir, at.path, searcher(who, at.beneath), follow == Follow::kYes,
+      const auto searching = searcher(who, at.beneath, at.no_links);
+      const auto last = volume.paths.resolve_each(at.dir, at.path, searching, follow == Follow::kYes,
                                                   [&](const dcache::Passed& passed) {
                                                     components.passed.push_back({std::string(passed.name), {}});
                                                     found.push_back(passed.found);

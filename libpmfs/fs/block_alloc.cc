@@ -284,7 +284,7 @@ std::vector<u64> BlockAlloc::save() {
   return words;
 }
 
-bool BlockAlloc::load(const std::vector<u64>& words) {
+bool BlockAlloc::load(std::span<const u64> words) {
   std::size_t need = 0;
   for (const auto& group : groups_) need += group->used.size();
   if (words.size() != need) return false;

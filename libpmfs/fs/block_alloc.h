@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "fs/regions.h"
@@ -48,7 +49,7 @@ class BlockAlloc final : public BlockSource {
   /// The bitmaps of all groups, one behind another, in region order; bit set: used.
   std::vector<u64> save();
   /// Takes saved bitmaps. @return false: they are not of this shape; nothing changed.
-  bool load(const std::vector<u64>& words);
+  bool load(std::span<const u64> words);
   /// The first run of `count` free blocks, or an empty run. Takes nothing.
   BlockRun find_free(u64 count);
   /// Calls `visit` for each run of free blocks, ascending. Runs do not go on from one group to the next.

@@ -57,6 +57,7 @@ class Checker {
   Volume& volume_;
   BlockAlloc seen_;  // marks who was met; compared with the allocator in the end
   std::unordered_map<u64, Known> known_;
+  u64 free_slots_ = 0;  // on the medium
   CheckReport report_;
 };
 
@@ -123,7 +124,7 @@ void Checker::check_map(InodeNo ino, u64 root, u64& blocks, u64& end) {
     before = e.end();
     own({e.block, e.count}, ino, "data");
     blocks += e.count;
-    end = std::max(end, e.end());
+    if (!e.unwritten) end = std::max(end, e.end());  // unwritten blocks may lie behind a file's size
     return {};
   });
   if (!extents.ok()) add("map-damaged", extents.error(), ino);
@@ -273,7 +274,7 @@ void Checker::check_inode(u64 slot) {
   const InodeNo ino{slot + 1};
   const media::Inode& inode = volume_.inodes.slot(slot);
   switch (media::low_half(inode.state_gen.get())) {
-    case media::kSlotFree: return;
+    case media::kSlotFree: free_slots_ += 1; return;
     case media::kSlotLive: break;
     default: return add("inode-state", "an inode is in no known state", off_of(&inode), ino);
   }
@@ -343,10 +344,12 @@ void Checker::check_space() {
     leaked += static_cast<u64>(std::popcount(believed[i] & ~found[i]));
     missing += static_cast<u64>(std::popcount(found[i] & ~believed[i]));
   }
-  // Blocks of files without names that are still held are used, though nothing on the medium leads to them.
+  // What belongs to files without names that are still held is used, though nothing on the medium leads to it.
+  u64 held_slots = 0;
   for (const InodeRef& ref : volume_.inodes.all()) {
     if (ref->dead || media::low_half(ref.media().state_gen.get()) == media::kSlotLive || !volume_.inodes.held(*ref))
       continue;
+    held_slots += 1;
     for (const BlockRun& run : volume_.maps.all_blocks(ref.media().map_root.get()))
       leaked -= std::min(leaked, run.count);
     leaked -= std::min(leaked, count_blocks(blocks_beside_map(volume_, ref)));
@@ -359,6 +362,11 @@ void Checker::check_space() {
   if (leaked != waiting && volume_.damaged_indexes == 0)
     add("space-leaked",
         std::to_string(leaked) + " blocks are out of reach, " + std::to_string(waiting) + " of them wait to be reused",
+        0, kNoInode);
+  const u64 believed_slots = volume_.inodes.free_slots() + volume_.quarantine.slots() + held_slots;
+  if (free_slots_ != believed_slots)
+    add("slot-count",
+        std::to_string(free_slots_) + " inodes are free and " + std::to_string(believed_slots) + " are counted as free",
         0, kNoInode);
   report_.blocks_free = volume_.blocks.free_blocks() + waiting;
   report_.blocks_used = volume_.blocks.total() - report_.blocks_free;

@@ -84,6 +84,8 @@ class DirectoryEdit {
   /// Takes an entry away. With an index, a leaf that becomes nearly empty is given up or joined with its neighbour, if
   /// `may_shrink` and blocks for it can be had. Not together with insert() in one directory.
   Result<void> remove(const FoundEntry& entry, bool may_shrink);
+  /// Makes an entry lead to another inode. Together with insert() in one directory: behind it, since that may move the
+  /// entry into a fresh leaf.
   void retarget(const FoundEntry& entry, InodeNo ino, FileType type);
   /// Adds to the directory's link count: subdirectories come and go.
   void add_links(int delta);
@@ -121,6 +123,11 @@ class DirectoryEdit {
   BlockHold& hold_;
   std::vector<BlockRun> freed_;
   u64 removed_from_ = 0;  // the block of a leaf whose live word this commit changes by a removal
+  struct Copied {  // entries that insert() moves
+    u64 from = 0;  // block of the leaf they stand in; 0: none
+    u64 slots = 0;
+    u64 to = 0;  // block of the fresh leaf
+  } copied_;
   u64 hint_;
   u64 new_root_ = 0;
 };

@@ -219,6 +219,7 @@ Result<void> DirectoryEdit::rewrite_leaf(u64 block, u64 logical, const NewEntry&
   const media::Leaf& old = leaf_at(volume_, block);
   PMFS_ASSIGN(const u64 fresh, fresh_leaf(hold_, logical));
   htree::copy_entries(volume_.persist, old, old.live.get(), leaf_at(volume_, fresh));
+  copied_ = {block, old.live.get(), fresh};
   htree::add_fresh(volume_.persist, leaf_at(volume_, fresh), entry.target, entry.key, entry.hash, entry.name);
   htree::flush_fresh(volume_.persist, leaf_at(volume_, fresh));
   hint_ = logical;
@@ -253,6 +254,7 @@ Result<void> DirectoryEdit::split(u64 root, const htree::IndexedLeaf& leaf, u64 
   const u64 logical = end_logical();
   PMFS_ASSIGN(const u64 fresh, fresh_leaf(hold_, logical));
   htree::copy_entries(volume_.persist, old, moved, leaf_at(volume_, fresh));
+  copied_ = {block, moved, fresh};
   htree::add_fresh(volume_.persist, leaf_at(volume_, fresh), entry.target, entry.key, entry.hash, entry.name);
   htree::flush_fresh(volume_.persist, leaf_at(volume_, fresh));
   commit_.set(old.live, live_after(old) & ~moved);
@@ -355,9 +357,23 @@ Result<void> DirectoryEdit::shrink(u64 root, const FoundEntry& entry, u64 live, 
 }
 
 void DirectoryEdit::retarget(const FoundEntry& entry, InodeNo ino, FileType type) {
-  media::Leaf& at = leaf_at(volume_, entry.block);
   htree::Entry raw;
   raw.slot = entry.slot;
+  if (entry.block == copied_.from && (copied_.slots >> entry.slot & 1) != 0) {
+    // The copy is what counts. Nothing points to it yet, so it is no live word; the old one must not be logged (R4).
+    media::Leaf& fresh = leaf_at(volume_, copied_.to);
+    for (u64 left = fresh.live.get(); left != 0; left &= left - 1) {
+      const auto copy =
+          htree::read_entry(fresh, static_cast<u32>(std::countr_zero(left)), to_u64(block_off(copied_.to)));
+      if (!copy.ok() || copy->key != entry.key) continue;
+      Le64& word = htree::target_word(fresh, *copy);
+      volume_.persist.store(word, htree::make_target(ino, static_cast<u8>(type), copy->name.size()));
+      volume_.persist.flush(&word, sizeof(word), Order::kFreshLeaf);
+      return;
+    }
+    PMFS_ASSERT(false);
+  }
+  media::Leaf& at = leaf_at(volume_, entry.block);
   Le64& word = htree::target_word(at, raw);
   commit_.set(word, htree::make_target(ino, static_cast<u8>(type), htree::target_name_len(word.get())));
 }

@@ -35,6 +35,12 @@ int to_errno(Errc code) {
     case Errc::kNoAttribute: return ENODATA;
     case Errc::kRange: return ERANGE;
     case Errc::kTooLarge: return E2BIG;
+    case Errc::kNotSeekable: return ESPIPE;
+    case Errc::kNoDevice: return ENODEV;
+    case Errc::kNoAddress: return ENXIO;
+    case Errc::kWouldBlock: return EAGAIN;
+    case Errc::kDeadlock: return EDEADLK;
+    case Errc::kInterrupted: return EINTR;
     case Errc::kNoSpace: return ENOSPC;
     case Errc::kNoMemory: return ENOMEM;
     case Errc::kReadOnly: return EROFS;
@@ -82,6 +88,12 @@ const char* describe(Errc code) {
     case Errc::kNoAttribute: return "there is no attribute of that name";
     case Errc::kRange: return "the buffer is too small, or the name of the attribute is too long";
     case Errc::kTooLarge: return "the value of an attribute has at most 65536 bytes";
+    case Errc::kNotSeekable: return "a pipe has no places in it";
+    case Errc::kNoDevice: return "only regular files have blocks";
+    case Errc::kNoAddress: return "nothing is at that place";
+    case Errc::kWouldBlock: return "somebody else has the lock; wait for it, or try again";
+    case Errc::kDeadlock: return "those who have the lock wait for one that is held here; give that back first";
+    case Errc::kInterrupted: return "the wait for the lock was interrupted";
     case Errc::kNoSpace: return "no space is left; remove files, or make room on the medium";
     case Errc::kNoMemory: return "the machine is out of memory; free some and try again";
     case Errc::kReadOnly: return "the file system is open for reading only";

@@ -1,5 +1,7 @@
 #include "fs/file_io.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -24,7 +26,8 @@ Result<void> check_regular(const Volume& volume, const InodeRef& ref) {
   }
 }
 
-// Keeps the access time in DRAM, as the mount's rule has it. Several readers may do so at once.
+}  // namespace
+
 void note_access(Volume& volume, const InodeRef& ref) {
   if (volume.read_only() || volume.options.atime == OpenOptions::Atime::kNone) return;
   const i64 now = now_ns();
@@ -35,11 +38,14 @@ void note_access(Volume& volume, const InodeRef& ref) {
   ref->atime_ns.store(now, std::memory_order_relaxed);
 }
 
+namespace {
+
 std::byte* address(const Volume& volume, const Extent& e, u64 file_off) {
   return volume.persist.memory().at(block_off(e.block)) + (file_off - e.logical * kBlockBytes);
 }
 
-// Zeroes what lies behind the old end of a file in its last block, up to `to` at most: it is about to become readable.
+}  // namespace
+
 Result<void> zero_tail(Volume& volume, const InodeRef& ref, u64 old_size, u64 to) {
   if (old_size % kBlockBytes == 0 || to <= old_size) return {};
   PMFS_ASSIGN(const Extent e, volume.maps.find(ref.media().map_root.get(), old_size / kBlockBytes));
@@ -50,6 +56,8 @@ Result<void> zero_tail(Volume& volume, const InodeRef& ref, u64 old_size, u64 to
   volume.persist.flush(at, until - old_size, Order::kFreshData);
   return {};
 }
+
+namespace {
 
 // A write in the making: the pieces of the file it touches, mapped already or by blocks taken for it.
 struct WritePlan {
@@ -103,7 +111,7 @@ Result<WritePlan> plan_write(Volume& volume, const InodeRef& ref, u64 off, u64 e
 }
 
 // Stores the data of a planned write, and zeroes what its fresh blocks have besides.
-void store_data(Volume& volume, const WritePlan& plan, u64 off, const std::byte* data, u64 size_after, Order why) {
+void store_data(Volume& volume, const WritePlan& plan, u64 off, const DataSource& data, u64 size_after, Order why) {
   Persist& persist = volume.persist;
   for (const auto& [e, fresh, reserved] : plan.pieces) {
     const u64 start = e.logical * kBlockBytes;
@@ -114,7 +122,7 @@ void store_data(Volume& volume, const WritePlan& plan, u64 off, const std::byte*
       persist.zero(address(volume, e, start), from - start);
       persist.flush(address(volume, e, start), from - start, Order::kFreshData);
     }
-    persist.copy(address(volume, e, from), data + (from - off), to - from, why);
+    data(address(volume, e, from), from - off, to - from, why);
     if (fresh && to < stop && to < size_after) {  // below the file's size: it would be read
       persist.zero(address(volume, e, to), stop - to);
       persist.flush(address(volume, e, to), stop - to, Order::kFreshData);
@@ -122,10 +130,10 @@ void store_data(Volume& volume, const WritePlan& plan, u64 off, const std::byte*
   }
 }
 
-// F3. Data in place, one fence; the times behind it.
-Result<void> overwrite(Volume& volume, const InodeRef& ref, const WritePlan& plan, u64 off, const std::byte* data) {
+}  // namespace
+
+Result<void> end_overwrite(Volume& volume, const InodeRef& ref) {
   Persist& persist = volume.persist;
-  store_data(volume, plan, off, data, 0, Order::kOverwriteData);
   // R3: the times below are words that the inode's last change may have logged. Until its bump is durable, recovery
   // could find that change "not in place" because of them, and undo it.
   u64 read = 0;
@@ -143,18 +151,21 @@ Result<void> overwrite(Volume& volume, const InodeRef& ref, const WritePlan& pla
   return {};
 }
 
-// Writes `in`, or less of it if blocks run out. REQUIRES: the exclusive lock, checks done.
-Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, std::span<const std::byte> in,
+namespace {
+
+// Writes `len` bytes, or fewer if blocks run out. REQUIRES: the exclusive lock, checks done.
+Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, u64 len, const DataSource& data,
                                  const Credentials& who) {
   media::Inode& inode = ref.media();
   const u64 size = inode.size_bytes.get();
   BlockHold hold(volume.blocks);
-  PMFS_ASSIGN(WritePlan plan, plan_write(volume, ref, off, off + in.size(), hold));
+  PMFS_ASSIGN(WritePlan plan, plan_write(volume, ref, off, off + len, hold));
   const u32 old_word = media::low_half(inode.mode_links.get());
   const u32 flags = old_word & ~u32{0xffff} & ~media::kModeHasCapability;
   const u32 mode_word = flags | without_set_id(mode_of(inode), who);
   if (!plan.any_fresh && plan.end <= size && mode_word == old_word) {
-    PMFS_TRY(overwrite(volume, ref, plan, off, in.data()));
+    store_data(volume, plan, off, data, 0, Order::kOverwriteData);
+    PMFS_TRY(end_overwrite(volume, ref));
     return static_cast<std::size_t>(plan.end - off);
   }
 
@@ -189,7 +200,7 @@ Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, s
   PMFS_TRY(plan_without_capability(volume, commit, ref, nodes, freed));
   // The last that can fail has not failed: only now bytes of the file itself change.
   if (off > size) PMFS_TRY(zero_tail(volume, ref, size, off));
-  store_data(volume, plan, off, in.data(), size_after, Order::kFreshData);
+  store_data(volume, plan, off, data, size_after, Order::kFreshData);
   if (size_after != size) commit.set(inode.size_bytes, size_after);
   if (mode_word != old_word) commit.set(inode.mode_links, media::join(mode_word, links_of(inode)));
   const auto now = static_cast<u64>(now_ns());
@@ -232,65 +243,41 @@ Result<std::size_t> write_file(Volume& volume, const InodeRef& ref, u64 off, std
   std::unique_lock lock(ref->lock);
   PMFS_TRY(check_regular(volume, ref));
   if (append) off = ref.media().size_bytes.get();
-  if (in.empty()) return std::size_t{0};
+  return write_range(volume, ref, off, in.size(),
+                     [&](std::byte* to, u64 at, u64 bytes, Order why) { volume.persist.copy(to, &in[at], bytes, why); },
+                     who);
+}
+
+Result<std::size_t> write_range(Volume& volume, const InodeRef& ref, u64 off, u64 len, const DataSource& data,
+                                const Credentials& who) {
+  if (len == 0) return std::size_t{0};
   if (off >= kMaxFileBytes) return Error{Errc::kFileTooBig, "the offset is beyond what a map holds", 0};
-  in = in.first(std::min<u64>(in.size(), kMaxFileBytes - off));
+  len = std::min(len, kMaxFileBytes - off);
   for (;;) {
-    auto written = write_locked(volume, ref, off, in, who);
+    auto written = write_locked(volume, ref, off, len, data, who);
     // Blocks for the data may have left none for the map: then less data may still fit.
-    if (written.ok() || written.error().code != Errc::kNoSpace || in.size() <= kBlockBytes || more_may_come(volume))
+    if (written.ok() || written.error().code != Errc::kNoSpace || len <= kBlockBytes || more_may_come(volume))
       return written;
-    in = in.first(in.size() / 2);
+    len /= 2;
   }
 }
 
-Result<void> reserve_blocks(Volume& volume, const InodeRef& ref, u64 first, u64 count) {
-  std::unique_lock lock(ref->lock);
-  PMFS_TRY(check_regular(volume, ref));
-  media::Inode& inode = ref.media();
-  if (count == 0 || first >= kMapEnd || count > kMapEnd - first)
-    return Error{Errc::kInvalid, "no blocks, or more than a map holds", 0};
-  // ORDER reserve: new map nodes ride in fence 1. Live words: map root, blocks, size, times. What lies in the blocks
-  // means nothing: unwritten blocks read as zero.
-  Commit commit = volume.begin_commit();
-  BlockHold hold(volume.blocks);
-  touch_inode(volume, commit, ref);
-  Freed freed;
-  u64 root = inode.map_root.get();
-  u64 blocks = inode.blocks.get();
-  u64 goal = 0;
-  for (u64 at = first; at < first + count;) {
-    PMFS_ASSIGN(const Extent there, volume.maps.find(root, at));
-    u64 end = std::min(there.end(), first + count);
-    if (there.hole()) {
-      std::vector<Extent> put;
-      for (u64 from = at; from < end; from = put.back().end()) {
-        PMFS_ASSIGN(const BlockRun run, hold.take(std::min(end - from, kMaxExtentBlocks), goal));
-        put.push_back({from, run.count, run.first, true});
-        goal = run.end();
-      }
-      PMFS_ASSIGN(MapChange change, volume.maps.replace(root, at, end, put, hold));
-      root = change.root;
-      blocks = blocks + change.added_blocks - change.freed_blocks();
-      freed.blocks.insert(freed.blocks.end(), change.freed.begin(), change.freed.end());
-    }
-    at = end;
-  }
-  const auto now = static_cast<u64>(now_ns());
+Result<u64> seek_file(Volume& volume, const InodeRef& ref, u64 off, int whence) {
+  if (whence != SEEK_DATA && whence != SEEK_HOLE) return Error{Errc::kInvalid, "only data and holes are sought", 0};
+  std::shared_lock lock(ref->lock);
+  PMFS_TRY(check_alive(volume, ref));
+  const media::Inode& inode = ref.media();
+  if (type_of(inode) != FileType::kRegular) return Error{Errc::kInvalid, "not a regular file", 0};
   const u64 size = inode.size_bytes.get();
-  const u64 end_bytes = (first + count) * kBlockBytes;
-  if (end_bytes > size) PMFS_TRY(zero_tail(volume, ref, size, end_bytes));
-  commit.set(inode.map_root, root);
-  commit.set(inode.blocks, blocks);
-  commit.set(inode.size_bytes, std::max(size, std::min(end_bytes, kMaxFileBytes)));
-  commit.set(inode.mtime_ns, now);
-  commit.set(inode.ctime_ns, now);
-  PMFS_ASSIGN(const ChangeMark mark, commit.run());
-  ref->times_lazy = false;
-  hold.keep();
-  freed.by = mark;
-  volume.quarantine.add(std::move(freed));
-  return {};
+  if (off >= size) return Error{Errc::kNoAddress, "the place is behind the end of the file", 0};
+  if (size > kMaxFileBytes) return Error{Errc::kCorrupt, "a file is longer than any map", 0};
+  for (u64 at = off; at < size;) {
+    PMFS_ASSIGN(const Extent e, volume.maps.find(inode.map_root.get(), at / kBlockBytes));
+    if ((e.hole() || e.unwritten) == (whence == SEEK_HOLE)) return at;
+    at = e.end() * kBlockBytes;
+  }
+  if (whence == SEEK_HOLE) return size;  // the end is a hole
+  return Error{Errc::kNoAddress, "no data follows", 0};
 }
 
 Result<void> plan_size(Volume& volume, const InodeRef& ref, u64 size_bytes, Commit& commit, BlockHold& hold,
@@ -299,7 +286,7 @@ Result<void> plan_size(Volume& volume, const InodeRef& ref, u64 size_bytes, Comm
   const u64 size = inode.size_bytes.get();
   if (size_bytes > size) PMFS_TRY(zero_tail(volume, ref, size, size_bytes));
   const u64 keep = (size_bytes + kBlockBytes - 1) / kBlockBytes;
-  if (size_bytes < size && keep < kMapEnd) {
+  if (size_bytes <= size && keep < kMapEnd) {  // equal: what was reserved behind the end goes
     const u64 root = inode.map_root.get();
     PMFS_ASSIGN(const Extent behind, volume.maps.find(root, keep));
     if (!behind.hole() || behind.end() != kMapEnd) {

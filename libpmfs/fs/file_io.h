@@ -27,11 +27,28 @@ Result<std::size_t> read_file(Volume& volume, const InodeRef& ref, u64 off, std:
 Result<std::size_t> write_file(Volume& volume, const InodeRef& ref, u64 off, std::span<const std::byte> in, bool append,
                                const Credentials& who);
 
-/// Maps unwritten blocks wherever [first, first + count) has none, and raises the size if they end behind it. They read
-/// as zero; a write into them needs no more blocks for data. Not offered to users yet: what fallocate will be made of.
-/// @param first, count  logical blocks.
-/// @error kNoSpace: nothing has changed. kInvalid, kIsDirectory, kStale, kCorrupt, kIo. Durability: on return.
-Result<void> reserve_blocks(Volume& volume, const InodeRef& ref, u64 first, u64 count);
+/// What a write stores: puts `bytes` of it, from byte `at` on, where it is told, and flushes them under `why`.
+using DataSource = std::function<void(std::byte* to, u64 at, u64 bytes, Order why)>;
+
+/// Writes `len` bytes from a source, or fewer when the pool is full. REQUIRES: the exclusive lock; a regular file.
+/// @error kNoSpace: nothing was written. kFileTooBig, kCorrupt, kIo. Durability: on return.
+Result<std::size_t> write_range(Volume& volume, const InodeRef& ref, u64 off, u64 len, const DataSource& data,
+                                const Credentials& who);
+
+/// Ends a change of data in place (F3) that was flushed under kOverwriteData: one fence; the times behind it. REQUIRES:
+/// the exclusive lock. @error kIo. Durability: of the data, on return.
+Result<void> end_overwrite(Volume& volume, const InodeRef& ref);
+
+/// Filesystem::seek.
+Result<u64> seek_file(Volume& volume, const InodeRef& ref, u64 off, int whence);
+
+/// Keeps the access time in DRAM, as the mount's rule has it. Several readers may do so at once. REQUIRES: at least the
+/// shared lock.
+void note_access(Volume& volume, const InodeRef& ref);
+
+/// Zeroes what lies behind the old end of a file in its last block, up to `to` at most: it is about to become readable.
+/// Flushed; it rides in the caller's fence 1. REQUIRES: the exclusive lock. @error kCorrupt.
+Result<void> zero_tail(Volume& volume, const InodeRef& ref, u64 old_size, u64 to);
 
 /// Adds a change of size to a commit. REQUIRES: the exclusive lock; a regular file; size <= kMaxFileBytes.
 /// @param freed  gets the blocks cut off.

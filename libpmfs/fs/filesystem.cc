@@ -15,6 +15,7 @@
 #include "fs/file_io.h"
 #include "fs/filesystem_impl.h"
 #include "fs/namei.h"
+#include "fs/nameless.h"
 #include "fs/read_unlocked.h"
 
 namespace pmfs {
@@ -120,18 +121,44 @@ Filesystem::Filesystem(Filesystem&&) noexcept = default;
 Filesystem& Filesystem::operator=(Filesystem&&) noexcept = default;
 Filesystem::~Filesystem() = default;  // the last of the file system and its handles closes the pool
 
+namespace {
+
+Result<void> format_pool(const Pool& pool, const FormatOptions& options) {
+  FormatParameters parameters;
+  parameters.label = options.label;
+  parameters.root_uid = options.root_uid;
+  parameters.root_gid = options.root_gid;
+  parameters.regions.assign(pool.regions().begin(), pool.regions().end());
+  parameters.locator_off = pool.locator_off();
+  auto made = format_memory(pool.memory(), parameters);
+  if (!made.ok()) set_error_detail(pool.path(), made.error().what);
+  return made;
+}
+
+Result<void> check_label(const FormatOptions& options) {
+  if (options.label.size() > 31) return Error{Errc::kInvalid, "the label is longer than 31 bytes", 0};
+  return {};
+}
+
+Result<std::shared_ptr<FilesystemImpl>> open_pool(Pool pool, const OpenOptions& options) {
+  const std::string path = pool.path();
+  Memory memory = pool.memory();
+  if (options.relaxed && memory.durability == Durability::kFileBacked) memory.durability = Durability::kRelaxed;
+  auto volume = open_volume(memory, pool.locator_off(), options);
+  if (!volume.ok()) {
+    set_error_detail(path, volume.error().what);
+    return volume.error();
+  }
+  return std::make_shared<FilesystemImpl>(std::move(pool), std::move(*volume), path);
+}
+
+}  // namespace
+
 Result<void> Filesystem::format(const std::string& path, const FormatOptions& options) {
   return guarded([&]() -> Result<void> {
-    if (options.label.size() > 31) return Error{Errc::kInvalid, "the label is longer than 31 bytes", 0};
-    PMFS_ASSIGN(Pool pool, Pool::create(path, options.size_bytes, options.force, options.mode));
-    FormatParameters parameters;
-    parameters.label = options.label;
-    parameters.root_uid = options.root_uid;
-    parameters.root_gid = options.root_gid;
-    parameters.regions.assign(pool.regions().begin(), pool.regions().end());
-    parameters.locator_off = pool.locator_off();
-    if (auto made = format_memory(pool.memory(), parameters); !made.ok()) {
-      set_error_detail(path, made.error().what);
+    PMFS_TRY(check_label(options));
+    PMFS_ASSIGN(Pool pool, Pool::create(path, options.size_bytes, options.force, options.mode, options.reserve_bytes));
+    if (auto made = format_pool(pool, options); !made.ok()) {
       (void)pool.close();
       if (options.size_bytes != 0) ::unlink(path.c_str());  // a file that this call made
       return made;
@@ -140,17 +167,31 @@ Result<void> Filesystem::format(const std::string& path, const FormatOptions& op
   });
 }
 
+Result<u64> Filesystem::format_in(const std::string& path, ::pmemobjpool* pool, u64 size_bytes,
+                                  const FormatOptions& options) {
+  return guarded([&]() -> Result<u64> {
+    PMFS_TRY(check_label(options));
+    PMFS_ASSIGN(const Pool shared, Pool::take(path, pool, size_bytes));
+    PMFS_TRY(format_pool(shared, options));
+    return to_u64(shared.locator_off());
+  });
+}
+
 Result<Filesystem> Filesystem::open(const std::string& path, const OpenOptions& options) {
   return guarded([&]() -> Result<Filesystem> {
     PMFS_ASSIGN(Pool pool, open_when_free(path, options));
-    Memory memory = pool.memory();
-    if (options.relaxed && memory.durability == Durability::kFileBacked) memory.durability = Durability::kRelaxed;
-    auto volume = open_volume(memory, pool.locator_off(), options);
-    if (!volume.ok()) {
-      set_error_detail(path, volume.error().what);
-      return volume.error();
-    }
-    return Filesystem(std::make_shared<FilesystemImpl>(std::move(pool), std::move(*volume), path));
+    PMFS_ASSIGN(auto impl, open_pool(std::move(pool), options));
+    return Filesystem(std::move(impl));
+  });
+}
+
+Result<Filesystem> Filesystem::attach(const std::string& path, ::pmemobjpool* pool, u64 locator_off,
+                                      const OpenOptions& options) {
+  return guarded([&]() -> Result<Filesystem> {
+    if (options.read_only) return Error{Errc::kNotSupported, "the application's pages are not private", 0};
+    PMFS_ASSIGN(Pool shared, Pool::attach(path, pool, locator_off));
+    PMFS_ASSIGN(auto impl, open_pool(std::move(shared), options));
+    return Filesystem(std::move(impl));
   });
 }
 
@@ -178,6 +219,11 @@ Result<void> Filesystem::close() {
 Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow, Ref ref) {
   return guarded([&]() -> Result<Attributes> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
+    if (ref == Ref::kNone) {
+      PMFS_ASSIGN(const dcache::Found seen, look_up(*volume, at, who, follow));
+      Result<Attributes> quick = Attributes();
+      if (peek_attributes(*volume, seen.ino, seen.generation, *quick)) return quick;
+    }
     for (int tries = 0;; ++tries) {
       PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, follow));
       auto found = read_unlocked(*volume, inode, inode->version, [&](ReadSet* reads) -> Result<Attributes> {
@@ -283,7 +329,8 @@ Result<Attributes> Filesystem::mknod(At at, u32 mode, u64 rdev, const Credential
   return guarded([&]() -> Result<Attributes> {
     PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
     if ((mode & S_IFMT) == 0) mode |= S_IFREG;
-    if (S_ISDIR(mode) || S_ISLNK(mode)) return Error{Errc::kInvalid, "mknod makes no directories and no links", 0};
+    if (S_ISDIR(mode)) return Error{Errc::kPermission, "mknod makes no directories", 0};
+    if (S_ISLNK(mode)) return Error{Errc::kInvalid, "mknod makes no links", 0};
     return volume->with_space([&] { return make_node(*volume, at, {mode, rdev, {}}, who, pin_if(*volume, ref)); });
   });
 }
@@ -358,17 +405,20 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
     if (!check_alive(volume, inode).ok()) return Error{at.self ? Errc::kStale : Errc::kNotFound, "it was removed", 0};
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return Error{Errc::kExists, "the name is taken", 0};
     const FileType type = type_of(inode.media());
-    if (type == FileType::kSymlink) return Error{Errc::kLoop, "a symbolic link, and none may be followed", 0};
     if ((flags & O_DIRECTORY) != 0 && type != FileType::kDirectory)
       return Error{Errc::kNotDirectory, "not a directory", 0};
+    if (type == FileType::kSymlink) return Error{Errc::kLoop, "a symbolic link, and none may be followed", 0};
     const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
     if (type == FileType::kDirectory && (writes || (flags & O_CREAT) != 0))
       return Error{Errc::kIsDirectory, "a directory cannot be opened for writing", 0};
+    if (type == FileType::kSocket) return Error{Errc::kNoAddress, "a socket cannot be opened", 0};
     if (type != FileType::kRegular && type != FileType::kDirectory)
       return Error{Errc::kNotSupported, "devices, pipes and sockets are opened by the kernel, not here", 0};
     unsigned wanted = access_wanted(flags);
     if ((flags & O_TRUNC) != 0) wanted |= kMayWrite;
     PMFS_TRY(check_access(volume, inode, wanted, who));
+    if ((flags & O_NOATIME) != 0 && !who.checked_elsewhere && who.uid != 0 && who.uid != uid_of(inode.media()))
+      return Error{Errc::kPermission, "only the owner may read without a new access time", 0};
     if (writes) PMFS_TRY(volume.writable());
     volume.inodes.add_handle(*inode);
   }
@@ -384,6 +434,14 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
 
 Result<InodeNo> open_or_create(Volume& volume, const At& at, int flags, u32 mode, const Credentials& who) {
   for (int tries = 0;; ++tries) {
+    if ((flags & O_CREAT) != 0 && !at.self) {
+      // With O_CREAT a slash behind the name is refused, whatever is there; but the way to it must exist.
+      PMFS_TRY(check_path(volume, at));
+      if (at.path.ends_with('/') && at.path.find_first_not_of('/') != std::string_view::npos) {
+        PMFS_TRY(resolve_parent(volume, at, who));
+        return Error{Errc::kIsDirectory, "open makes no directories", 0};
+      }
+    }
     auto opened = open_existing(volume, at, flags, who);
     if (opened.ok() || opened.error().code != Errc::kNotFound || (flags & O_CREAT) == 0 || at.self) return opened;
     PMFS_TRY(volume.writable());
@@ -404,7 +462,17 @@ Result<InodeNo> open_or_create(Volume& volume, const At& at, int flags, u32 mode
 Result<File> Filesystem::open_file(At at, int flags, u32 mode, const Credentials& who) {
   return guarded([&]() -> Result<File> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
-    if ((flags & O_TMPFILE) == O_TMPFILE) return Error{Errc::kNotSupported, "nameless files do not exist yet", 0};
+    if ((flags & O_TMPFILE) == O_TMPFILE) {
+      if ((flags & O_CREAT) != 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return Error{Errc::kInvalid, "a nameless file is made to be written", 0};
+      PMFS_TRY(volume->writable());
+      PMFS_ASSIGN(const InodeNo ino, volume->with_space([&]() -> Result<InodeNo> {
+        PMFS_ASSIGN(const InodeRef dir,
+                    pmfs::resolve(*volume, at, who, (flags & O_NOFOLLOW) != 0 ? Follow::kNo : Follow::kYes));
+        return make_nameless(*volume, dir, mode & 07777, (flags & O_EXCL) == 0, who);
+      }));
+      return File(impl_, ino, flags, who.uid);
+    }
     if ((flags & O_CREAT) != 0 && (flags & O_DIRECTORY) != 0)
       return Error{Errc::kInvalid, "open makes no directories", 0};
     PMFS_ASSIGN(const InodeNo ino, volume->with_space([&] { return open_or_create(*volume, at, flags, mode, who); }));
@@ -482,7 +550,11 @@ void Filesystem::unpin_all() {
 File::File(std::shared_ptr<FilesystemImpl> fs, InodeNo ino, int flags, u32 uid)
     : fs_(std::move(fs)), ino_(ino), flags_(flags), uid_(uid) {}
 File::File(File&& other) noexcept
-    : fs_(std::move(other.fs_)), ino_(other.ino_), flags_(other.flags_), uid_(other.uid_) {}
+    : fs_(std::move(other.fs_)),
+      ino_(other.ino_),
+      flags_(other.flags_),
+      uid_(other.uid_),
+      lock_id_(other.lock_id_.exchange(0)) {}
 File& File::operator=(File&& other) noexcept {
   if (this != &other) {
     (void)close();
@@ -490,6 +562,7 @@ File& File::operator=(File&& other) noexcept {
     ino_ = other.ino_;
     flags_ = other.flags_;
     uid_ = other.uid_;
+    lock_id_ = other.lock_id_.exchange(0);
   }
   return *this;
 }
@@ -500,8 +573,10 @@ Result<void> File::close() {
     auto volume = usable_volume(fs_);
     if (volume.ok()) {
       auto inode = (*volume)->inodes.get(ino_);
+      if (inode.ok() && lock_id_ != 0) (*volume)->locks.release(locked_file(*inode), lock_owner());
       if (inode.ok()) (*volume)->inodes.drop_handle(*inode);
     }
+    lock_id_ = 0;
     fs_.reset();
     return volume.ok() ? Result<void>() : volume.error();
   });
@@ -548,7 +623,7 @@ Result<Attributes> File::stat() const {
 Result<void> File::truncate(u64 size_bytes) const {
   return guarded([&]() -> Result<void> {
     PMFS_ASSIGN(Volume* const volume, writable_volume(fs_));
-    if ((flags_ & O_ACCMODE) == O_RDONLY) return Error{Errc::kBadHandle, "not opened for writing", 0};
+    if ((flags_ & O_ACCMODE) == O_RDONLY) return Error{Errc::kInvalid, "not opened for writing", 0};
     PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
     Credentials who;
     who.uid = uid_;

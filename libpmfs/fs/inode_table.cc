@@ -69,6 +69,8 @@ media::Inode& InodeTable::slot(u64 slot) const {
 }
 
 Result<void> InodeTable::load() {
+  peeked_.reset(static_cast<std::atomic<InodeState*>*>(std::calloc(kPeeked, sizeof(std::atomic<InodeState*>))));
+  if (peeked_ == nullptr) return Error{Errc::kNoMemory, "out of memory", 0};
   const u64 slots = superblock_.inode_slots.get();
   if (slots == 0 || slots % media::kInodesPerBlock != 0 || slots > u64{1} << 36)
     return Error{Errc::kCorrupt, "the inode file's length cannot be", 0};
@@ -90,6 +92,24 @@ void InodeTable::add_free_slot(u64 slot) {
   std::lock_guard lock(list.mutex);
   list.slots.push_back(slot);
   free_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::vector<u64> InodeTable::save_free_slots() const {
+  std::vector<u64> words(saved_words(), ~u64{0});
+  for (const FreeSlots& list : free_)
+    for (const u64 slot : list.slots) words[slot / 64] &= ~(u64{1} << slot % 64);
+  return words;
+}
+
+// The lowest is put last, and so handed out first.
+void InodeTable::load_free_slots(std::span<const u64> words) {
+  const u64 end = slots();
+  for (std::size_t word = words.size(); word-- > 0;)
+    for (u64 free = ~words[word]; free != 0;) {
+      const u64 bit = 63 - static_cast<u64>(std::countl_zero(free));
+      free ^= u64{1} << bit;
+      if (const u64 slot = word * 64 + bit; slot < end) add_free_slot(slot);
+    }
 }
 
 std::optional<u64> InodeTable::pop_free_slot() {
@@ -133,11 +153,10 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
         const InodeNo ino{first + 1};
         Shard& home = shard(ino);
         std::lock_guard lock(home.mutex);
-        auto& state = home.states[to_u64(ino)];
-        if (state == nullptr) state = std::make_unique<InodeState>();
-        state->ino = ino;
-        state->refs += 1;
-        ref = InodeRef(this, state.get());
+        const auto it = home.states.find(to_u64(ino));
+        InodeState& state = it != home.states.end() ? *it->second : state_of(home, ino, nullptr);
+        state.refs += 1;
+        ref = InodeRef(this, &state);
       }
       // Only tried: it comes after the inode file's lock, against the LOCK order. Nobody can have it: its number is
       // new.
@@ -151,6 +170,11 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
     if (!only_reference(ref) || !ref->lock.try_lock()) {
       busy.slots.push_back(*slot);
       continue;
+    }
+    // Reading it costs nothing: the line is about to be written.
+    if (media::low_half(ref.media().state_gen.get()) != media::kSlotFree) {
+      ref->lock.unlock();
+      return Error{Errc::kCorrupt, "a slot that the saved map calls free is in use", 0};
     }
     ref->dead = false;
     ref->times_lazy = false;
@@ -202,20 +226,67 @@ Result<InodeRef> InodeTable::get(InodeNo ino) {
   if (number == 0 || number > slots()) return Error{Errc::kStale, "no such inode", 0};
   Shard& home = shard(ino);
   std::lock_guard lock(home.mutex);
-  auto& state = home.states[number];
-  if (state == nullptr) {
-    state = std::make_unique<InodeState>();
-    state->ino = ino;
-    state->media = &slot(number - 1);
-    state->refs = 1;
-    InodeRef ref(this, state.get());
+  const auto it = home.states.find(number);
+  if (it == home.states.end()) {
+    InodeState& state = state_of(home, ino, &slot(number - 1));
+    state.refs = 1;
+    InodeRef ref(this, &state);
     if (home.states.size() > kStatesKept) trim(home);
     return ref;
   }
-  if (state->media == nullptr) state->media = &slot(number - 1);
-  state->refs += 1;
-  state->asked_for = true;
-  return InodeRef(this, state.get());
+  InodeState& state = *it->second;
+  if (state.media == nullptr) state.media = &slot(number - 1);
+  state.refs += 1;
+  state.asked_for = true;
+  auto& peeked = peeked_[number % kPeeked];
+  if (peeked.load(std::memory_order_relaxed) != &state) peeked.store(&state, std::memory_order_release);
+  return InodeRef(this, &state);
+}
+
+// A state for an inode that has none. REQUIRES: the shard mutex.
+InodeState& InodeTable::state_of(Shard& home, InodeNo ino, media::Inode* inode) {
+  auto& place = home.states[to_u64(ino)];
+  if (home.spare.empty()) {
+    place = std::make_unique<InodeState>();
+  } else {
+    place = std::move(home.spare.back());
+    home.spare.pop_back();
+  }
+  place->become(ino, inode);
+  peeked_[to_u64(ino) % kPeeked].store(place.get(), std::memory_order_release);
+  return *place;
+}
+
+// REQUIRES: the shard mutex; nobody refers to it.
+void InodeTable::forget(Shard& home, u64 number) {
+  auto node = home.states.extract(number);
+  node.mapped()->become(kNoInode, nullptr);  // whoever peeks at it still, finds it nobody's
+  home.spare.push_back(std::move(node.mapped()));
+}
+
+void InodeState::become(InodeNo now, media::Inode* inode) {
+  // As a writer would: who reads meanwhile, or has read before, throws that away.
+  version.begin_change();
+  shape.begin_change();
+  std::atomic_ref(ino).store(now, std::memory_order_relaxed);
+  std::atomic_ref(media).store(inode, std::memory_order_relaxed);
+  atime_ns.store(0, std::memory_order_relaxed);
+  last = {};
+  dead = times_lazy = false;
+  atime_logged = {};
+  hint_logical = 0;
+  index_good = index_damaged = rebuilds = 0;
+  index_lacks_space = false;
+  refs = 0;
+  handles = pins = 0;
+  unlinked = asked_for = false;
+  shape.end_change();
+  version.end_change();
+}
+
+bool InodeTable::is_of(const InodeState& state, InodeNo ino) {
+  auto& whose = const_cast<InodeNo&>(state.ino);  // only read
+  return std::atomic_ref(whose).load(std::memory_order_relaxed) == ino;
 }
 
 bool InodeTable::only_reference(const InodeRef& ref) const {
@@ -241,8 +312,7 @@ void InodeTable::trim(Shard& home) {
       if (state.refs != 0 || state.handles != 0 || state.pins != 0 || state.unlinked || state.times_lazy ||
           state.atime_ns != 0 || !lanes_.retired(state.last))
         continue;
-      const u64 number = it->first;
-      home.states.erase(number);
+      forget(home, it->first);
       break;  // the bucket's iterators are gone
     }
   }
@@ -340,6 +410,19 @@ void InodeTable::unlinked(const InodeRef& ref, Freed& freed) {
   reclaim(ref, freed);
 }
 
+void InodeTable::add_nameless(InodeState& state, bool linkable) {
+  std::lock_guard lock(shard(state.ino).mutex);
+  state.handles += 1;
+  state.unlinked = true;
+  state.linkable = linkable;
+}
+
+void InodeTable::named(const InodeRef& ref) {
+  std::lock_guard lock(shard(ref.ino()).mutex);
+  ref->unlinked = false;
+  ref->linkable = false;
+}
+
 // After a hold has gone: if it was the last of an inode without names, the inode is freed. No store, no fence.
 void InodeTable::bury(const InodeRef& ref) {
   Freed freed;
@@ -348,7 +431,7 @@ void InodeTable::bury(const InodeRef& ref) {
     {
       std::lock_guard lock(shard(ref.ino()).mutex);
       if (!ref->unlinked || ref->handles != 0 || ref->pins != 0) return;
-      ref->unlinked = false;
+      ref->unlinked = ref->linkable = false;
     }
     reclaim(ref, freed);
     // Its last change, not only the one that took the last name: each change had retired the one before it (R2).

@@ -11,6 +11,9 @@
 //   I4  Slots of a grown inode file are handed out only after the commit that grew it.
 //   I5  A slot is not handed out again while anybody has an InodeRef to it: he found it by its name, and must find it
 //   dead.
+//   I6  The memory of a state stays one as long as the table: it may become another inode's, and then its version
+//       changes. So peek() needs neither lock nor reference. Who asks the version, then whose it is, then reads, then
+//       asks the version again, has read of that inode.
 // LOCK order: rename mutex, inode locks in inode order, inode file lock (a new inode's lock is only tried: nobody waits
 // for it), then the table's and the allocator's own mutexes
 // (held for a few instructions, never while another is waited for). DESIGN.md "LOCKS".
@@ -18,11 +21,13 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -43,17 +48,19 @@ inline constexpr u64 kShapeWords =
     1u << offsetof(media::Inode, parent) / 8 | 1u << offsetof(media::Inode, rdev_index) / 8;
 
 /// The DRAM side of an inode. Members are guarded by `lock` unless stated.
-struct InodeState {
-  InodeNo ino{};
-  media::Inode* media = nullptr;
-  std::shared_mutex lock;
-  ChangeMark last;               // the commit that changed it last
+struct alignas(kLineBytes) InodeState {
+  // The first line is what readers without locks need. Whose it is changes only while nobody refers to it.
   Version version;               // of all words of the inode
   Version shape;                 // of those that look-ups in a directory need: kShapeWords
-  bool dead = false;             // freed, and nobody holds it: only the number is left
-  bool times_lazy = false;       // times were stored without a record and not flushed
-  ChangeMark atime_logged;       // the commit that last logged the atime word
   std::atomic<i64> atime_ns{0};  // a newer access time, not yet in the inode; 0: none. Set under the shared lock
+  InodeNo ino{};                 // kNoInode: nobody's
+  media::Inode* media = nullptr;
+
+  alignas(kLineBytes) std::shared_mutex lock;
+  ChangeMark last;          // the commit that changed it last
+  bool dead = false;        // freed, and nobody holds it: only the number is left
+  bool times_lazy = false;  // times were stored without a record and not flushed
+  ChangeMark atime_logged;  // the commit that last logged the atime word
 
   // Directories: where a new entry will probably fit, if there is no index. Which index root was looked at and found
   // good, and which one found damaged (0: none): set under the shared lock too.
@@ -68,7 +75,11 @@ struct InodeState {
   u64 handles = 0;         // open files and streams
   u64 pins = 0;            // look-up counts of a bridge
   bool unlinked = false;   // free on the medium, held here
+  bool linkable = false;   // nameless, and may get a name. Changed under the exclusive lock, too
   bool asked_for = false;  // since the last look for states to drop: what is in use stays, with what it knows
+
+  /// Forgets all of one inode and begins with another, or with none. REQUIRES: the shard mutex; nobody refers to it.
+  void become(InodeNo now, media::Inode* inode);
 };
 
 /// A counted reference to an InodeState. Holds no lock.
@@ -101,6 +112,8 @@ class NewInode {
   NewInode& operator=(NewInode&&) = delete;
   ~NewInode();
   const InodeRef& ref() const { return ref_; }
+  /// Whether the inode file grows for it: then the commit given to take_slot() must run.
+  bool grows() const { return growth_.owns_lock(); }
   /// The commit has run: the slot is in use, and those of a grown inode file may be handed out. What growing the inode
   /// file's map freed is added to `freed`.
   void keep(Freed& freed);
@@ -120,10 +133,15 @@ class InodeTable {
   InodeTable(Persist& persist, Lanes& lanes, media::Superblock& superblock, const ExtentMap& maps);
   ~InodeTable();
 
-  /// Learns the inode file's blocks. While nobody else is here. @error kCorrupt.
+  /// Learns the inode file's blocks. First of all, while nobody else is here. @error kCorrupt, kNoMemory.
   Result<void> load();
   /// Puts a slot on the free list. While the state is rebuilt, and from the quarantine.
   void add_free_slot(u64 slot);
+  /// The saved map's part about slots, a bit for each, set: not free. While nobody else is here.
+  u64 saved_words() const { return (slots() + 63) / 64; }
+  std::vector<u64> save_free_slots() const;
+  /// @param words  saved_words() of them. Bits behind the last slot are ignored.
+  void load_free_slots(std::span<const u64> words);
   u64 slots() const { return slots_.load(std::memory_order_acquire); }
   u64 free_slots() const { return free_count_.load(std::memory_order_relaxed); }
   /// REQUIRES: slot < slots().
@@ -132,8 +150,26 @@ class InodeTable {
   /// The state of an inode by number, whether live or not. @error kStale: no such slot.
   Result<InodeRef> get(InodeNo ino);
 
+  /// The state of an inode that somebody asked for lately, without a reference; null: get() it. For readers by I6:
+  ///   if the version is not changing, and is_of() says it is that inode's, and then all is read, and the version is
+  ///   the same.
+  const InodeState* peek(InodeNo ino) const { return peeked_[to_u64(ino) % kPeeked].load(std::memory_order_acquire); }
+  static bool is_of(const InodeState& state, InodeNo ino);
+  /// Runs `look(inode)` if nobody has that inode in use; nobody can come to while it runs, so all of the inode is one
+  /// change's, and durable. `look` must be short. @return false: somebody has, or it is time to get() it, so that an
+  /// inode that is looked at often can be peeked at.
+  template <class Look>
+  bool look_if_idle(InodeNo ino, Look&& look) const {
+    constexpr u32 kLooks = 16;
+    Shard& home = shard(ino);
+    std::lock_guard lock(home.mutex);
+    if (++home.idle_looks % kLooks == 0 || home.states.count(to_u64(ino)) != 0) return false;
+    look(slot(to_u64(ino) - 1));
+    return true;
+  }
+
   /// Takes a free slot for a new inode; if there is none, grows the inode file as a part of `commit`.
-  /// @error kNoSpace, kCorrupt.
+  /// @error kNoSpace. kCorrupt: a slot that was called free is not; it is not offered again.
   Result<NewInode> take_slot(Commit& commit, BlockHold& hold);
 
   // Holds. REQUIRES: the caller has the inode's lock, at least shared, and found it not dead.
@@ -148,6 +184,10 @@ class InodeTable {
   /// The last name is gone. REQUIRES: the exclusive lock, and the commit has run. If nobody holds the inode it is dead
   /// now, and what it held goes to `freed`.
   void unlinked(const InodeRef& ref, Freed& freed);
+  /// A new inode that has no name: it gets its first handle, and goes with the last. REQUIRES: the exclusive lock.
+  void add_nameless(InodeState& state, bool linkable);
+  /// It has got a name. REQUIRES: the exclusive lock, and the commit has run.
+  void named(const InodeRef& ref);
   /// Whether somebody holds it.
   bool held(const InodeState& state) const;
 
@@ -166,14 +206,19 @@ class InodeTable {
   struct Shard {
     mutable std::mutex mutex;
     std::unordered_map<u64, std::unique_ptr<InodeState>> states;
+    std::vector<std::unique_ptr<InodeState>> spare;  // nobody's (I6)
     std::size_t trim_at = 0;  // the bucket where trim() goes on
+    u32 idle_looks = 0;
   };
   static constexpr u32 kShards = 64;
   static constexpr std::size_t kStatesKept = 1024;  // per shard; more only while they are in use
   static constexpr u32 kChunks = 32;
+  static constexpr u64 kPeeked = u64{1} << 16;
 
   Shard& shard(InodeNo ino) const { return shards_[to_u64(ino) % kShards]; }
   void release(InodeState* state);
+  InodeState& state_of(Shard& home, InodeNo ino, media::Inode* inode);
+  void forget(Shard& home, u64 number);
   bool only_reference(const InodeRef& ref) const;
   void trim(Shard& shard);
   void bury(const InodeRef& ref);
@@ -189,6 +234,11 @@ class InodeTable {
   Quarantine* quarantine_ = nullptr;
   std::function<std::vector<BlockRun>(const InodeRef&)> other_blocks_;
   mutable std::array<Shard, kShards> shards_;
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  // By number; of several that share a place, one. Memory that is zero without being touched: pools may be many.
+  std::unique_ptr<std::atomic<InodeState*>[], Free> peeked_;
 
   // Blocks of the inode file, by index: chunk k holds 64 << k of them, so that growing moves nothing.
   std::array<std::atomic<std::atomic<u64>*>, kChunks> chunks_{};

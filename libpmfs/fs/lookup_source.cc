@@ -13,10 +13,6 @@ namespace pmfs {
 
 static_assert(dcache::kTypeMask == S_IFMT && dcache::kTypeDirectory == S_IFDIR && dcache::kTypeSymlink == S_IFLNK);
 
-u64 generation_of(const media::Inode& inode) {
-  return media::join(media::high_half(inode.state_gen.get()), media::low_half(inode.gen_high.get()));
-}
-
 dcache::Target target_of(InodeNo ino, const media::Inode& inode) {
   return {ino, generation_of(inode), mode_of(inode) & S_IFMT};
 }

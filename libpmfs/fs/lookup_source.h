@@ -24,7 +24,9 @@ class VolumeLookup final : public dcache::LookupSource {
 };
 
 /// Both halves of an inode's generation.
-u64 generation_of(const media::Inode& inode);
+inline u64 generation_of(const media::Inode& inode) {
+  return media::join(media::high_half(inode.state_gen.get()), media::low_half(inode.gen_high.get()));
+}
 
 /// What a name that leads to this inode leads to. REQUIRES: its lock, or that of a directory that names it.
 dcache::Target target_of(InodeNo ino, const media::Inode& inode);

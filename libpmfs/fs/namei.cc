@@ -15,6 +15,9 @@
 #define RENAME_NOREPLACE (1 << 0)
 #define RENAME_EXCHANGE (1 << 1)
 #endif
+#ifndef RENAME_WHITEOUT
+#define RENAME_WHITEOUT (1 << 2)
+#endif
 
 namespace pmfs {
 
@@ -65,6 +68,9 @@ auto until_locked(Attempt&& attempt) {
     if (!again) return result;
   }
 }
+
+// The device number of a whiteout, which stands for a removed name in the upper layer of an overlay.
+constexpr u64 kWhiteoutDevice = 0;
 
 const Error kAgain{Errc::kBusy, "locks are taken again, in order", 0};  // never leaves this file
 
@@ -135,7 +141,8 @@ bool take_name(Volume& volume, Commit& commit, const InodeRef& victim, u64 now) 
   return last;
 }
 
-// Fills a free slot: everything but the state word, which the commit sets. Nothing points to it yet.
+}  // namespace
+
 Result<void> write_new_inode(Volume& volume, const InodeRef& fresh, const InodeRef& dir, const NewNode& node,
                              const Credentials& who, i64 now, BlockHold& hold) {
   Persist& persist = volume.persist;
@@ -154,7 +161,7 @@ Result<void> write_new_inode(Volume& volume, const InodeRef& fresh, const InodeR
     }
   }
   media::Inode inode{};
-  inode.mode_links.set(media::join(mode, type == FileType::kDirectory ? 2 : 1));
+  inode.mode_links.set(media::join(mode, node.nameless ? 0 : type == FileType::kDirectory ? 2 : 1));
   inode.uid_gid.set(media::join(who.uid, gid));
   for (Le64* time : {&inode.atime_ns, &inode.mtime_ns, &inode.ctime_ns, &inode.birth_ns})
     time->set(static_cast<u64>(now));
@@ -186,7 +193,9 @@ Result<void> write_new_inode(Volume& volume, const InodeRef& fresh, const InodeR
   return {};
 }
 
-Result<void> check_new_node(const NewNode& node, const Credentials& who) {
+namespace {
+
+Result<void> check_new_node(const NewNode& node) {
   switch (type_of_mode(node.mode)) {
     case FileType::kSymlink:
       if (node.target.empty()) return Error{Errc::kNotFound, "a symbolic link needs a target", 0};
@@ -194,20 +203,28 @@ Result<void> check_new_node(const NewNode& node, const Credentials& who) {
       if (node.target.find('\0') != std::string_view::npos)
         return Error{Errc::kInvalid, "the target contains a zero byte", 0};
       return {};
-    case FileType::kCharDevice:
-    case FileType::kBlockDevice:
-      if (!who.checked_elsewhere && who.uid != 0) return Error{Errc::kPermission, "only root may make devices", 0};
-      return {};
     case FileType::kNone: return Error{Errc::kInvalid, "no such file type", 0};
     default: return {};
   }
+}
+
+// Takes a free slot, fills it, and adds to the commit that it is in use.
+Result<NewInode> make_inode(Volume& volume, const InodeRef& dir, const NewNode& node, const Credentials& who, i64 now,
+                            Commit& commit, BlockHold& hold) {
+  PMFS_ASSIGN(NewInode fresh, volume.inodes.take_slot(commit, hold));
+  const InodeRef& inode = fresh.ref();
+  PMFS_TRY(write_new_inode(volume, inode, dir, node, who, now, hold));
+  commit.touch(inode->last, watched(inode));
+  const u32 generation = media::high_half(inode.media().state_gen.get()) + 1;
+  commit.set(inode.media().state_gen, media::join(media::kSlotLive, generation));
+  return fresh;
 }
 
 }  // namespace
 
 Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, const Credentials& who,
                              const std::function<void(InodeState&)>& hold_new) {
-  PMFS_TRY(check_new_node(node, who));
+  PMFS_TRY(check_new_node(node));
   const bool directory = type_of_mode(node.mode) == FileType::kDirectory;
   PMFS_ASSIGN(const Parent parent, resolve_parent(volume, at, who));
   PMFS_TRY(check_name(parent));
@@ -225,6 +242,11 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
   if (parent.must_be_directory && !directory)
     return Error{Errc::kNotFound, "a slash follows a name that is no directory", 0};
   PMFS_TRY(check_access(volume, dir, kMayWrite, who));
+  // A device 0:0 is a whiteout of overlayfs, and harmless.
+  const FileType type = type_of_mode(node.mode);
+  const bool device = type == FileType::kBlockDevice || (type == FileType::kCharDevice && node.rdev != 0);
+  if (device && !who.checked_elsewhere && who.uid != 0)
+    return Error{Errc::kPermission, "only root may make devices", 0};
   PMFS_TRY(prepare_directory(volume, dir));
 
   // ORDER create: the inode, its entry and a grown leaf, map or inode file lie where nothing points to, and ride in
@@ -234,15 +256,11 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
   Commit commit = volume.begin_commit();
   BlockHold hold(volume.blocks);
   const i64 now = now_ns();
-  PMFS_ASSIGN(NewInode fresh, volume.inodes.take_slot(commit, hold));
+  PMFS_ASSIGN(NewInode fresh, make_inode(volume, dir, node, who, now, commit, hold));
   const InodeRef& inode = fresh.ref();
-  PMFS_TRY(write_new_inode(volume, inode, dir, node, who, now, hold));
   DirectoryEdit edit(volume, dir, commit, hold, now);
   PMFS_TRY(edit.insert(parent.name, inode.ino(), type_of_mode(node.mode)));
   if (directory) edit.add_links(+1);
-  commit.touch(inode->last, watched(inode));
-  const u32 generation = media::high_half(inode.media().state_gen.get()) + 1;
-  commit.set(inode.media().state_gen, media::join(media::kSlotLive, generation));
 
   PMFS_ASSIGN(const ChangeMark mark, commit.run());
   hold.keep();
@@ -276,14 +294,14 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     if (there.has_value()) return Error{Errc::kExists, "the name is taken", 0};
     if (parent.must_be_directory) return Error{Errc::kNotFound, "a slash follows a name that is no directory", 0};
     media::Inode& inode = file.media();
-    if (file->dead || media::low_half(inode.state_gen.get()) != media::kSlotLive)
-      return Error{Errc::kNotFound, "the file was removed", 0};
+    const bool nameless = media::low_half(inode.state_gen.get()) != media::kSlotLive;
+    if (file->dead || (nameless && !file->linkable)) return Error{Errc::kNotFound, "the file was removed", 0};
     if (type_of(inode) == FileType::kDirectory) return Error{Errc::kPermission, "directories have one name", 0};
     PMFS_TRY(prepare_directory(volume, dir));
     if (links_of(inode) == ~u32{0}) return Error{Errc::kTooManyLinks, "the link count is at its limit", 0};
 
     // ORDER link: the entry rides in fence 1. Live words: its bit, the parent's times and count, the file's links and
-    // ctime.
+    // ctime; the state of a file that had no name (what else there is of it was durable before: fs/nameless.h).
     Commit commit = volume.begin_commit();
     BlockHold hold(volume.blocks);
     const i64 now = now_ns();
@@ -291,6 +309,8 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     PMFS_TRY(edit.insert(parent.name, file.ino(), type_of(inode)));
     touch_inode(volume, commit, file);
     set_links(commit, file, +1);
+    if (nameless)
+      commit.set(inode.state_gen, media::join(media::kSlotLive, media::high_half(inode.state_gen.get())));
     commit.set(inode.ctime_ns, static_cast<u64>(now));
     PMFS_ASSIGN(const ChangeMark mark, commit.run());
     hold.keep();
@@ -298,6 +318,7 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     edit.after_commit(freed);
     if (dcache::DentryCache* const cache = volume.paths.changed(); cache != nullptr)
       cache->name_added(dir.ino(), parent.name, target_of(file.ino(), inode));
+    if (nameless) volume.inodes.named(file);
     if (hold_linked) hold_linked(*file);
     freed.by = mark;
     volume.quarantine.add(std::move(freed));
@@ -421,7 +442,7 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
       if (from.is_directory() && !to.is_directory())
         return Error{Errc::kNotDirectory, "the new name is no directory", 0};
       if (!from.is_directory() && to.is_directory()) return Error{Errc::kIsDirectory, "the new name is a directory", 0};
-      if (to.is_directory() && to.inode.media().entry_count.get() != 0)
+      if (to.is_directory() && to.inode.ino() != from.inode.ino() && to.inode.media().entry_count.get() != 0)
         return Error{Errc::kNotEmpty, "the directory at the new name is not empty", 0};
     }
   }
@@ -432,10 +453,12 @@ Result<void> check_rename(Volume& volume, const RenameEnd& from, const RenameEnd
 }
 
 // REQUIRES: all locks, all checks.
-Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool exchange) {
+Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, unsigned flags, const Credentials& who) {
+  const bool exchange = (flags & RENAME_EXCHANGE) != 0;
   // ORDER rename: a new entry rides in fence 1. Live words: the entries' bits or targets, the parents' times and
   // counts,
-  //   the moved inodes' ctime and parent, the victim's state or links. Both names change in the one commit.
+  //   the moved inodes' ctime and parent, the victim's state or links. Both names change in the one commit. A whiteout
+  //   is an inode that rides in fence 1, too; its state is a live word, and the old entry is retargeted to it.
   Commit commit = volume.begin_commit();
   BlockHold hold(volume.blocks);
   const i64 now = now_ns();
@@ -462,7 +485,7 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
     to_edit.retarget(*to.entry, from.inode.ino(), type_of(from.inode.media()));
   } else {
     // In one directory the leaf with the other entry could be the one that is joined: its entry is retargeted below.
-    PMFS_TRY(from_edit.remove(*from.entry, crosses));
+    if ((flags & RENAME_WHITEOUT) == 0) PMFS_TRY(from_edit.remove(*from.entry, crosses));
     if (to.entry.has_value()) {
       to_edit.retarget(*to.entry, from.inode.ino(), type_of(from.inode.media()));
       if (to.is_directory()) to_edit.add_links(-1);
@@ -470,6 +493,12 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
     } else {
       PMFS_TRY(to_edit.insert(to.parent.name, from.inode.ino(), type_of(from.inode.media())));
     }
+  }
+  std::optional<NewInode> whiteout;
+  if ((flags & RENAME_WHITEOUT) != 0) {
+    PMFS_ASSIGN(NewInode fresh, make_inode(volume, from.dir(), {S_IFCHR, kWhiteoutDevice, {}}, who, now, commit, hold));
+    from_edit.retarget(*from.entry, fresh.ref().ino(), FileType::kCharDevice);  // behind insert(), which may move it
+    whiteout.emplace(std::move(fresh));
   }
   PMFS_ASSIGN(const ChangeMark mark, commit.run());
   hold.keep();
@@ -481,7 +510,12 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
     if (to.entry.has_value()) victim = target_of(to.inode.ino(), to.inode.media());
     cache->renamed(from.dir().ino(), from.parent.name, target_of(from.inode.ino(), from.inode.media()), to.dir().ino(),
                    to.parent.name, to.entry.has_value() ? &victim : nullptr, exchange);
+    // In between, nothing is known of the old name: who asks for it then reads the directory.
+    if (whiteout.has_value())
+      cache->name_added(from.dir().ino(), from.parent.name,
+                        target_of(whiteout->ref().ino(), whiteout->ref().media()));
   }
+  if (whiteout.has_value()) whiteout->keep(freed);
   if (last) volume.inodes.unlinked(to.inode, freed);
   freed.by = mark;
   volume.quarantine.add(std::move(freed));
@@ -491,9 +525,10 @@ Result<void> commit_rename(Volume& volume, RenameEnd& from, RenameEnd& to, bool 
 }  // namespace
 
 Result<void> rename_name(Volume& volume, const At& from_at, const At& to_at, unsigned flags, const Credentials& who) {
-  if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE}) != 0 || flags == (RENAME_NOREPLACE | RENAME_EXCHANGE))
+  if ((flags & ~unsigned{RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT}) != 0)
     return Error{Errc::kInvalid, "unknown rename flags", 0};
-  const bool exchange = (flags & RENAME_EXCHANGE) != 0;
+  if ((flags & RENAME_EXCHANGE) != 0 && flags != RENAME_EXCHANGE)
+    return Error{Errc::kInvalid, "an exchange replaces nothing and leaves no whiteout", 0};
   PMFS_ASSIGN(const Parent from_parent, resolve_parent(volume, from_at, who));
   PMFS_ASSIGN(const Parent to_parent, resolve_parent(volume, to_at, who));
   for (const Parent* parent : {&from_parent, &to_parent}) {
@@ -535,7 +570,7 @@ Result<void> rename_name(Volume& volume, const At& from_at, const At& to_at, uns
     }
     PMFS_TRY(check_rename(volume, from, to, flags, who));
     if (to.inode && from.inode.ino() == to.inode.ino()) return {};  // two names of one file: POSIX wants nothing done
-    return commit_rename(volume, from, to, exchange);
+    return commit_rename(volume, from, to, flags, who);
   });
 }
 

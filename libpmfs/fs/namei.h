@@ -15,7 +15,13 @@ struct NewNode {
   u32 mode = 0;  ///< S_IFMT and permission bits, before the umask
   u64 rdev = 0;
   std::string_view target = {};  ///< of a symbolic link
+  bool nameless = false;         ///< without a link
 };
+
+/// Fills a free slot: everything but the state word, which the caller sets. Nothing points to it yet. Flushed, that
+/// word too. REQUIRES: the new inode's lock, and that of `dir`, whose group it may get.
+Result<void> write_new_inode(Volume& volume, const InodeRef& fresh, const InodeRef& dir, const NewNode& node,
+                             const Credentials& who, i64 now, BlockHold& hold);
 
 /// Makes an inode and its name.
 /// @param hold_new  called with the new inode while it is locked, after the commit: takes pins and handles.

@@ -201,6 +201,8 @@ struct Pool::State {
   Durability medium = Durability::kVolatile;
   PoolOff locator_off{};
   std::vector<Region> regions;
+  std::vector<PMEMoid> pieces;  // of the heap, that they lie in
+  bool owned = true;            // opened here; else the application's
   u64 generation = fork_generation();
   ForkWatch watch;
 
@@ -218,7 +220,7 @@ struct Pool::State {
   void close(const ForkHold& hold) {
     if (pop == nullptr) return;
     watch.unwatch(hold);
-    ::pmemobj_close(pop);
+    if (owned) ::pmemobj_close(pop);
     pop = nullptr;
     memory = Memory{};
   }
@@ -235,7 +237,12 @@ struct Pool::State {
       return Error{Errc::kRefused, "the pool's mapping was not found"};
     }
     memory = Memory{reinterpret_cast<std::byte*>(pop), mapped, read_only ? Durability::kPrivate : medium};
-    const PMEMoid root = ::pmemobj_root(pop, kRootBytes);
+    return find_locator(kRootBytes);
+  }
+
+  /// @param root_bytes  of the root object, should there be none yet.
+  Result<void> find_locator(u64 root_bytes) {
+    const PMEMoid root = ::pmemobj_root(pop, std::max<u64>(root_bytes, ::pmemobj_root_size(pop)));
     if (OID_IS_NULL(root)) {
       const int err = errno;
       return refusal(path, err);
@@ -248,13 +255,43 @@ struct Pool::State {
     return {};
   }
 
+  /// Takes over a pool that the application has opened. It keeps lock and mapping: a forked child is refused, and
+  /// nothing of the application's is taken from it.
+  Result<void> share(const std::string& pool_path, PMEMobjpool* opened) {
+    path = pool_path;
+    PMFS_ASSIGN(const PoolSource source, look_at(path));
+    if (source.kind == PoolSource::Kind::kMissing) return Error{Errc::kPoolMissing, "no such file"};
+    PMFS_ASSIGN(medium, durability_of(source));
+    const u64 mapped = std::min(mapped_bytes(opened, source.parts), most_bytes(source.parts));
+    if (mapped < kMinPoolBytes) {
+      set_error_detail(path, "is not what this pool was opened by");
+      return Error{Errc::kInvalid, "the path is not that of the pool"};
+    }
+    owned = false;
+    pop = opened;
+    memory = Memory{reinterpret_cast<std::byte*>(opened), mapped, medium};
+    return {};
+  }
+
   /// What create() does once libpmemobj has made the pool. `made`: the files that were not there before.
   Result<void> finish_create(const ForkHold& hold, PoolSource& source, const std::vector<PoolPart>& made,
-                             const std::vector<int>& before) try {
+                             const std::vector<int>& before, u64 reserve_bytes) try {
     PMFS_TRY(refresh(source.parts));
     PMFS_ASSIGN(medium, durability_of(source));
+    if (reserve_bytes != 0 && OID_IS_NULL(::pmemobj_root(pop, kSharedRootBytes))) {
+      const int err = errno;
+      return refusal(path, err);
+    }
     PMFS_TRY(adopt(hold, source, before, false));
-    PMFS_TRY(take_heap());
+    if (reserve_bytes == 0) {
+      PMFS_TRY(take_heap(~u64{0}));
+    } else {
+      std::vector<pobj_action> kept;  // room that is taken while the rest is, and then given back
+      const bool enough = reserve_heap(reserve_bytes, kept);
+      Result<void> taken = enough ? take_heap(~u64{0}) : Error{Errc::kPoolTooSmall, "no room is left for the reserve"};
+      ::pmemobj_cancel(pop, kept.data(), kept.size());
+      PMFS_TRY(taken);
+    }
     if (medium == Durability::kVolatile) return {};
     for (const PoolPart& part : made) PMFS_TRY(sync_file_and_name(part));
     return {};
@@ -262,12 +299,28 @@ struct Pool::State {
     return Error{Errc::kNoMemory, "out of memory"};
   }
 
-  /// Takes all of the heap, largest pieces first.
-  Result<void> take_heap() {
+  /// Reserves, without a word on the medium, pieces of the heap of `bytes` in all. @return whether there is so much.
+  bool reserve_heap(u64 bytes, std::vector<pobj_action>& kept) {
+    for (u64 chunks = (bytes + kChunkBytes - 1) / kChunkBytes, most = kMaxChunks; chunks > 0;) {
+      most = largest_free(std::min(most, chunks));
+      if (most == 0) return false;
+      pobj_action action;
+      if (OID_IS_NULL(::pmemobj_reserve(pop, &action, most * kChunkBytes - kAllocHeaderBytes, kRegionType)))
+        return false;
+      kept.push_back(action);
+      chunks -= most;
+    }
+    return true;
+  }
+
+  /// Takes `bytes` of the heap, or all there is, largest pieces first.
+  Result<void> take_heap(u64 bytes) {
     // Sizes never grow from one piece to the next, so the search starts at the last one found. A failed attempt makes
     // libpmemobj look at every zone, so later ones see all of the heap.
-    for (u64 most = std::min(kMaxChunks, memory.size_bytes / kChunkBytes); most > 0;) {
-      const u64 chunks = largest_free(most);
+    u64 wanted = bytes == ~u64{0} ? kMaxChunks : 0;  // chunks, of one piece
+    for (u64 most = std::min(kMaxChunks, memory.size_bytes / kChunkBytes), taken = 0; most > 0 && taken < bytes;) {
+      if (bytes != ~u64{0}) wanted = (bytes - taken + kBlockBytes + kAllocHeaderBytes + kChunkBytes - 1) / kChunkBytes;
+      const u64 chunks = largest_free(std::min(most, wanted));
       if (chunks == 0) break;
       most = chunks;
       PMEMoid piece;
@@ -283,6 +336,8 @@ struct Pool::State {
         return Error{Errc::kRefused, "an allocation outside the pool"};
       }
       regions.push_back(Region{from, to - from});
+      pieces.push_back(piece);
+      taken += to - from;
     }
     std::sort(regions.begin(), regions.end(), [](const Region& a, const Region& b) { return a.off < b.off; });
     if (!regions.empty()) return {};
@@ -431,6 +486,7 @@ Result<void> check_header(const PoolSource& source) {
   if (header.root_bytes < kRootBytes || header.root_off < header.heap_off ||
       header.root_off - header.heap_off > header.heap_bytes)
     return fail(Errc::kCorrupt, "the root object lies outside the pool", "its header names no possible root object");
+  if (header.root_bytes >= kSharedRootBytes) return {};  // an application's work may be unfinished: P2
   PMFS_ASSIGN(const bool unfinished, has_unfinished_work(source, header));
   if (!unfinished) return {};
   // mkfs writes the locator last. Where there is one, the logs are damaged, or somebody wants them replayed.
@@ -459,7 +515,7 @@ Pool& Pool::operator=(Pool&& other) noexcept {
 
 Pool::~Pool() { (void)close(); }
 
-Result<Pool> Pool::create(const std::string& path, u64 size_bytes, bool force, u32 mode) try {
+Result<Pool> Pool::create(const std::string& path, u64 size_bytes, bool force, u32 mode, u64 reserve_bytes) try {
   clear_error_detail();
   PMFS_TRY(check_library());
   auto state = std::make_unique<State>();
@@ -488,7 +544,7 @@ Result<Pool> Pool::create(const std::string& path, u64 size_bytes, bool force, u
     const int err = errno;
     return refusal(path, err);
   }
-  if (const Result<void> done = state->finish_create(hold, source, made, before); !done.ok()) {
+  if (const Result<void> done = state->finish_create(hold, source, made, before, reserve_bytes); !done.ok()) {
     state->close(hold);
     for (const PoolPart& part : made) ::unlink(part.path.c_str());
     return done.error();
@@ -542,6 +598,50 @@ Result<Pool> Pool::open(const std::string& path, bool read_only) try {
   if (const Result<void> done = state->adopt(hold, source, before, read_only); !done.ok()) {
     state->close(hold);
     return done.error();
+  }
+  return Pool{std::move(state)};
+} catch (const std::bad_alloc&) {
+  return Error{Errc::kNoMemory, "out of memory"};
+}
+
+Result<Pool> Pool::attach(const std::string& path, pmemobjpool* pop, u64 locator_off) try {
+  clear_error_detail();
+  if (pop == nullptr) return Error{Errc::kInvalid, "no pool was given"};
+  auto state = std::make_unique<State>();
+  const ForkHold hold;
+  PMFS_TRY(state->share(path, pop));
+  if (locator_off != 0) {
+    if (locator_off % kLineBytes != 0 || !state->memory.contains(locator_off, kLocatorBytes))
+      return Error{Errc::kCorrupt, "no locator can be there", locator_off};
+    state->locator_off = PoolOff{locator_off};
+  } else if (::pmemobj_root_size(pop) < kSharedRootBytes) {
+    set_error_detail(path, "was not made with room for an application; give the locator's place");
+    return Error{Errc::kOtherLayout, "its root object has no locator"};
+  } else {
+    PMFS_TRY(state->find_locator(kSharedRootBytes));
+  }
+  return Pool{std::move(state)};
+} catch (const std::bad_alloc&) {
+  return Error{Errc::kNoMemory, "out of memory"};
+}
+
+Result<Pool> Pool::take(const std::string& path, pmemobjpool* pop, u64 size_bytes) try {
+  clear_error_detail();
+  if (pop == nullptr || size_bytes == 0) return Error{Errc::kInvalid, "no pool or no size was given"};
+  auto state = std::make_unique<State>();
+  const ForkHold hold;
+  PMFS_TRY(state->share(path, pop));
+  PMEMoid locator;
+  if (::pmemobj_zalloc(pop, &locator, kRootBytes, kRegionType) != 0) return Error{Errc::kNoSpace, "the heap is full"};
+  state->locator_off = PoolOff{align_up(locator.off, kLineBytes)};
+  Result<void> taken = state->take_heap(size_bytes);
+  u64 sum = 0;
+  for (const Region& region : state->regions) sum += region.length_bytes;
+  if (taken.ok() && sum < size_bytes) taken = Error{Errc::kNoSpace, "the heap has not so much room"};
+  if (!taken.ok()) {
+    for (PMEMoid& piece : state->pieces) ::pmemobj_free(&piece);
+    ::pmemobj_free(&locator);
+    return taken.error();
   }
   return Pool{std::move(state)};
 } catch (const std::bad_alloc&) {

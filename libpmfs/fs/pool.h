@@ -5,6 +5,8 @@
 //       its heap metadata never changes again. A pool in which libpmemobj has work left is therefore one whose mkfs
 //       did not finish, or a damaged or forged one: open() says so and does not let libpmemobj replay it.
 //   P3  A pool is hostile input. Its header is checked before libpmemobj sees it, and the locator's place after.
+//       A shared pool, whose root object is kSharedRootBytes long, is the exception: an application has objects of its
+//       own beside the file system, so libpmemobj may have work left there and is trusted to do it.
 //   P4  The lock (flock) belongs to the open file; descriptors and mappings hold it. A forked child loses both at once
 //       (base/fork.h), so the parent's close gives the pool free, whatever children do.
 //   P5  Read-only means private pages: libpmemobj's copy_on_write.at_open. That switch belongs to the process, not the
@@ -22,6 +24,8 @@
 #include "base/memory.h"
 #include "pmfs/result.h"
 
+struct pmemobjpool;  // libpmemobj's PMEMobjpool
+
 namespace pmfs {
 
 /// A stretch of the pool that belongs to the file system.
@@ -35,6 +39,10 @@ inline constexpr u64 kMinPoolBytes = u64{8} << 20;
 
 /// Bytes at locator_off() that belong to the file system.
 inline constexpr u64 kLocatorBytes = 64;
+
+/// Of the root object of a pool that an application shares: the file system's part comes first, the rest is the
+/// application's.
+inline constexpr u64 kSharedRootBytes = 4096;
 
 /// An open pool. Move-only; of one that was moved from, only assignment, close() and is_open() may be used.
 /// The destructor closes; in a forked child it only forgets.
@@ -53,6 +61,7 @@ class Pool {
   /// @param force       overwrite: an existing file, a device or poolset parts that hold data. Never a directory, nor a
   ///                    pool that is open.
   /// @param mode        permission bits of created files, exactly (no umask).
+  /// @param reserve_bytes  of the heap, left to an application; 0: none, otherwise at least these.
   /// @return            the open pool; its locator is zero.
   /// @error  kPoolExists, kPoolBusy, kPoolTooSmall, kPoolDenied, kPoolMissing (no such directory), kNoSpace,
   ///         kInvalid (a size where none belongs, or none where one does), kIsDirectory, kNotAPool (a node that can
@@ -61,7 +70,7 @@ class Pool {
   /// Concurrency: any thread; waits for other creates, opens and closes, and holds up fork() meanwhile.
   /// Durability:  on return: the file, its name, the empty heap. libpmemobj's shutdown state (SDS) is recorded only
   ///              where the medium is persistent; elsewhere it cannot be read and would only stop a later open.
-  static Result<Pool> create(const std::string& path, u64 size_bytes, bool force, u32 mode);
+  static Result<Pool> create(const std::string& path, u64 size_bytes, bool force, u32 mode, u64 reserve_bytes = 0);
 
   /// Opens a pool made by create().
   ///
@@ -75,6 +84,21 @@ class Pool {
   /// Concurrency: as create().
   /// Durability:  stores a few words of libpmemobj's, durably; nothing if `read_only`.
   static Result<Pool> open(const std::string& path, bool read_only);
+
+  /// Uses a pool that the application has opened, and closes. `path` is what it was opened by.
+  ///
+  /// @param locator_off  0: the pool was made by create() with reserve_bytes, so the locator is in its root object.
+  /// @error  kPoolMissing, kInvalid (`path` is not that pool's), kOtherLayout (no root object that could hold a
+  /// locator),
+  ///         kCorrupt (the locator's place is none). Concurrency: as open(). Durability: stores nothing.
+  static Result<Pool> attach(const std::string& path, pmemobjpool* pop, u64 locator_off);
+
+  /// Takes room for a file system out of such a pool: regions() of at least `size_bytes` in all, and a locator.
+  /// @error  as attach(); kNoSpace: the heap has not so much room; what was taken is given back. A crash leaves what
+  /// was
+  ///         taken as lost room of the heap.
+  /// Durability: on return.
+  static Result<Pool> take(const std::string& path, pmemobjpool* pop, u64 size_bytes);
 
   /// The pool's mapping: base is where the pool starts, offsets count from there. Empty after close().
   /// `durability` is kPrivate if opened read-only, otherwise what the medium offers; never kRelaxed.

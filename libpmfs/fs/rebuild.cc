@@ -37,13 +37,11 @@ Result<void> use_own_structures(Volume& volume) {
 
 class Rebuilder {
  public:
-  Rebuilder(Volume& volume, Rebuild what)
-      : volume_(volume),
-        blocks_too_(what == Rebuild::kSlotsAndBlocks),
-        pieces_((volume.inodes.slots() + kPieceSlots - 1) / kPieceSlots) {}
+  explicit Rebuilder(Volume& volume)
+      : volume_(volume), pieces_((volume.inodes.slots() + kPieceSlots - 1) / kPieceSlots) {}
 
   Result<void> run() {
-    if (blocks_too_) PMFS_TRY(use_own_structures(volume_));
+    PMFS_TRY(use_own_structures(volume_));
     u64 threads = volume_.options.rebuild_threads;
     if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::thread> others;
@@ -82,7 +80,7 @@ class Rebuilder {
       if (!piece.result.ok()) bad_.store(true, std::memory_order_relaxed);
     }
     // ORDER rebuild: what this thread flushed is durable before anybody can see it.
-    if (blocks_too_) volume_.persist.fence(Order::kSyncFence);
+    volume_.persist.fence(Order::kSyncFence);
   }
 
   Result<void> scan(u64 first, std::vector<u64>& free_slots) {
@@ -96,7 +94,7 @@ class Rebuilder {
         free_slots.push_back(slot);
       else if (state != media::kSlotLive)
         return Error{Errc::kCorrupt, "an inode is in no known state", to_u64(volume_.persist.memory().off_of(&inode))};
-      else if (blocks_too_)
+      else
         PMFS_TRY(use_inode(slot, inode));
     }
     return {};
@@ -116,7 +114,6 @@ class Rebuilder {
   }
 
   Volume& volume_;
-  const bool blocks_too_;
   std::vector<Piece> pieces_;
   std::atomic<u64> next_{0};
   std::atomic<bool> bad_{false};
@@ -124,6 +121,6 @@ class Rebuilder {
 
 }  // namespace
 
-Result<void> rebuild(Volume& volume, Rebuild what) { return Rebuilder(volume, what).run(); }
+Result<void> rebuild(Volume& volume) { return Rebuilder(volume).run(); }
 
 }  // namespace pmfs

@@ -8,14 +8,10 @@
 
 namespace pmfs {
 
-enum class Rebuild : u8 {
-  kSlots,           // which slots are free; a saved map has said which blocks are
-  kSlotsAndBlocks,  // both, after a crash. Stores of a killed process that may still be in a CPU cache are flushed too
-};
-
-/// Fills the inode table's free slots, and the block allocator. Uses OpenOptions::rebuild_threads.
+/// Fills the inode table's free slots and the block allocator, after a crash. Uses OpenOptions::rebuild_threads. Stores
+/// of a killed process that may still be in a CPU cache are flushed too.
 /// @error kCorrupt: an inode in no known state, a damaged map, a block with two owners. kNoMemory.
 /// Durability: what can be seen afterwards is durable.
-Result<void> rebuild(Volume& volume, Rebuild what);
+Result<void> rebuild(Volume& volume);
 
 }  // namespace pmfs

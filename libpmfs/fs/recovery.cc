@@ -4,8 +4,9 @@
 //   V1  Superblock and regions are checked before anything they lead to is followed.
 //   V2  Every lane is recovered under the old epoch; one fence makes that durable.
 //   V3  Then the epoch is raised and fenced: all records of the past are void. A crash before that repeats V2.
-//   V4  Only then the allocator is filled: from the saved map if it names the old epoch, otherwise from what is
-//   reachable. V5  Nothing is allocated before V4 is complete.
+//   V4  Only then it is learnt what is free: from the saved map if it names the old epoch, otherwise from what is
+//       reachable.
+//   V5  Nothing is allocated before V4 is complete.
 #include <cstring>
 
 #include "base/checksum.h"
@@ -36,6 +37,14 @@ std::vector<u64> read_saved_map(const Volume& volume, u64 epoch) {
   std::vector<u64> words(bytes / sizeof(u64));
   std::memcpy(words.data(), at, bytes);
   return words;
+}
+
+// The blocks' words, then the slots'.
+bool load_saved_map(Volume& volume, std::span<const u64> words) {
+  const u64 slot_words = volume.inodes.saved_words();
+  if (words.size() < slot_words || !volume.blocks.load(words.first(words.size() - slot_words))) return false;
+  volume.inodes.load_free_slots(words.last(slot_words));
+  return true;
 }
 
 }  // namespace
@@ -121,9 +130,8 @@ Result<std::unique_ptr<Volume>> open_volume(Memory memory, PoolOff locator_off, 
   volume->recovered = undone != 0;
   volume->lanes_undone = undone;
   PMFS_TRY(volume->inodes.load());
-  const std::vector<u64> saved = undone == 0 ? read_saved_map(*volume, epoch) : std::vector<u64>();
-  volume->saved_map_used = !saved.empty() && volume->blocks.load(saved);
-  PMFS_TRY(rebuild(*volume, volume->saved_map_used ? Rebuild::kSlots : Rebuild::kSlotsAndBlocks));
+  volume->saved_map_used = undone == 0 && load_saved_map(*volume, read_saved_map(*volume, epoch));
+  if (!volume->saved_map_used) PMFS_TRY(rebuild(*volume));
   PMFS_TRY(volume->paths.start(generation_of(volume->inodes.slot(0))));
   return volume;
 }
@@ -159,7 +167,9 @@ Result<void> close_volume(Volume& volume) {
 
   // The map lies in blocks that it calls free itself: the next open for writing reads it before it writes anything.
   if (volume.damaged_indexes != 0) return {};  // their blocks are unknown: the next open scans, and finds them free
-  const std::vector<u64> words = volume.blocks.save();
+  std::vector<u64> words = volume.blocks.save();
+  const std::vector<u64> slots = volume.inodes.save_free_slots();
+  words.insert(words.end(), slots.begin(), slots.end());
   const u64 bytes = words.size() * sizeof(u64);
   const BlockRun run = volume.blocks.find_free((bytes + kBlockBytes - 1) / kBlockBytes);
   if (run.count == 0) return {};  // no room: the next open scans

@@ -50,9 +50,9 @@ bool is_privileged(const Credentials& who) {
   return who.privilege == Privilege::kAll || (who.privilege == Privilege::kByUid && who.uid == 0);
 }
 
-dcache::Searcher searcher(const Credentials& who, bool beneath) {
+dcache::Searcher searcher(const Credentials& who, bool beneath, bool no_links) {
   const bool all = who.checked_elsewhere || who.privilege == Privilege::kSearch || is_privileged(who);
-  return {all, who.uid, who.gid, who.groups, who.depends, beneath};
+  return {all, who.uid, who.gid, who.groups, who.depends, beneath, no_links};
 }
 
 Result<void> check_access(const Volume& volume, const InodeRef& ref, unsigned wanted, const Credentials& who) {
@@ -95,7 +95,7 @@ Result<std::string> read_target(const Volume& volume, const InodeRef& link) {
 
 Result<Parent> resolve_parent(Volume& volume, const At& at, const Credentials& who) {
   PMFS_TRY(check_path(volume, at));
-  const dcache::Searcher searching = searcher(who, at.beneath);
+  const dcache::Searcher searching = searcher(who, at.beneath, at.no_links);
   for (int tries = 0;; ++tries) {
     PMFS_ASSIGN(dcache::FoundParent found, volume.paths.resolve_parent(at.dir, at.path, searching));
     auto dir = keep_found(volume, found.ino, found.generation);
@@ -106,14 +106,27 @@ Result<Parent> resolve_parent(Volume& volume, const At& at, const Credentials& w
   }
 }
 
+Result<dcache::Found> look_up(Volume& volume, const At& at, const Credentials& who, Follow follow) {
+  if (at.self) {
+    if (at.dir == kNoInode || to_u64(at.dir) > volume.inodes.slots()) return Error{Errc::kStale, "no such inode", 0};
+    return dcache::Found{at.dir, at.generation, 0};
+  }
+  PMFS_TRY(check_path(volume, at));
+  return volume.paths.resolve(at.dir, at.path, searcher(who, at.beneath, at.no_links), follow == Follow::kYes);
+}
+
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow) {
   if (at.self) {
     PMFS_ASSIGN(InodeRef ref, volume.inodes.get(at.dir));
-    PMFS_TRY(read_unlocked(volume, ref, ref->shape, [&](ReadSet* reads) { return check_alive(volume, ref, reads); }));
+    PMFS_TRY(read_unlocked(volume, ref, ref->shape, [&](ReadSet* reads) -> Result<void> {
+      if (const auto alive = check_alive(volume, ref, reads); !alive.ok()) return alive;
+      if (at.generation == 0 || at.generation == generation_of(ref.media())) return {};
+      return Error{Errc::kStale, "another inode has this number now", 0};
+    }));
     return ref;
   }
   PMFS_TRY(check_path(volume, at));
-  const dcache::Searcher searching = searcher(who, at.beneath);
+  const dcache::Searcher searching = searcher(who, at.beneath, at.no_links);
   for (int tries = 0;; ++tries) {
     PMFS_ASSIGN(const dcache::Found found, volume.paths.resolve(at.dir, at.path, searching, follow == Follow::kYes));
     auto ref = keep_found(volume, found.ino, found.generation);

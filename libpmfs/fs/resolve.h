@@ -33,10 +33,16 @@ inline u32 links_of(const media::Inode& inode) { return media::high_half(inode.m
 inline u32 uid_of(const media::Inode& inode) { return media::low_half(inode.uid_gid.get()); }
 inline u32 gid_of(const media::Inode& inode) { return media::high_half(inode.uid_gid.get()); }
 
+/// What an inode's locks are kept under. REQUIRES: it is held, or its lock.
+inline LockedFile locked_file(const InodeRef& ref) { return {ref.ino(), generation_of(ref.media())}; }
+
 /// Whether a path may be asked for at all. @error kNotFound: empty. kNameTooLong, kInvalid. kStale: no such start.
 Result<void> check_path(Volume& volume, const At& at);
 /// What the path cache needs to know of who asks.
-dcache::Searcher searcher(const Credentials& who, bool beneath);
+dcache::Searcher searcher(const Credentials& who, bool beneath, bool no_links = false);
+
+/// What `at` leads to, by number; it may be gone when this returns. @error as resolve().
+Result<dcache::Found> look_up(Volume& volume, const At& at, const Credentials& who, Follow follow);
 
 /// The inode that `at` names. @error kNotFound, kNotDirectory, kAccess, kLoop, kNameTooLong, kStale.
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow);

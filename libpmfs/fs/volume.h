@@ -14,6 +14,7 @@
 #include "fs/block_alloc.h"
 #include "fs/extent_map.h"
 #include "fs/inode_table.h"
+#include "fs/locks.h"
 #include "fs/lookup_source.h"
 #include "fs/superblock.h"
 #include "htree/index.h"
@@ -37,6 +38,7 @@ struct Volume {
   ReadSections sections;  // readers that hold no lock
   Quarantine quarantine;
   InodeTable inodes;
+  LockTable locks;
   htree::NameHasher hash_name;
   OpenOptions options;
   VolumeLookup lookup_source;

@@ -202,6 +202,7 @@ std::vector<CaseGroup> all_cases() {
   add_looking_cases(groups[0].cases);
   add_tree_cases(groups[0].cases);
   add_file_cases(groups[0].cases);
+  add_space_cases(groups[0].cases);
   add_drain_cases(groups[1].cases);
   return groups;
 }

@@ -21,6 +21,7 @@ struct Options {
   std::string pool;
   std::string size;
   std::string label;
+  std::string reserve;
   bool force = false;
 };
 
@@ -40,6 +41,7 @@ int mkfs(const Options& options) {
   FormatOptions format;
   format.label = options.label;
   format.force = options.force;
+  format.reserve_bytes = parse_size(options.reserve).value_or(0);
   format.root_uid = geteuid();
   format.root_gid = getegid();
   if (!options.size.empty()) {
@@ -75,13 +77,19 @@ void add_mkfs(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("mkfs", "Make a pool with an empty file system in it");
   command->add_option("POOL", options->pool, "File to create, device DAX, or poolset file")->required();
+  const auto is_size = [](const std::string& text) {
+    return parse_size(text) ? std::string{} : "'" + text + "' is not a size; write 64M or 1G";
+  };
   command
       ->add_option("--size", options->size,
                    "Size of the file to create, e.g. 64M or 1G; K, M, G, T are powers of "
                    "1024. Not for a device or a poolset: they have a size")
-      ->check([](const std::string& text) {
-        return parse_size(text) ? std::string{} : "'" + text + "' is not a size; write 64M or 1G";
-      });
+      ->check(is_size);
+  command
+      ->add_option(
+          "--reserve", options->reserve,
+          "Room in the pool for the objects of an application that uses libpmemobj itself (see attach() in pmfs.hpp)")
+      ->check(is_size);
   command->add_option("--label", options->label, "A name for people, up to 31 bytes");
   command->add_flag("--force", options->force, "Overwrite what is there");
   command->footer("Example:\n  pmfs mkfs /dev/shm/demo.pool --size 1G --label demo");

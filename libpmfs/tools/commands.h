@@ -29,6 +29,7 @@ void add_setfattr(CLI::App& app, int& exit_code);
 void add_getfacl(CLI::App& app, int& exit_code);
 void add_dump(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_trace(CLI::App& app, int& exit_code);
 void add_count(CLI::App& app, int& exit_code);
 
 }  // namespace pmfs::tools

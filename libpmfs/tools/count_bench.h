@@ -101,6 +101,7 @@ std::vector<CaseGroup> all_cases();
 void add_looking_cases(std::vector<Case>& cases);  ///< lookup, stat, readdir, read, close
 void add_tree_cases(std::vector<Case>& cases);     ///< create ... rename_exchange
 void add_file_cases(std::vector<Case>& cases);     ///< append_4k ... fsync
+void add_space_cases(std::vector<Case>& cases);    ///< fallocate ... tmpfile_link
 void add_drain_cases(std::vector<Case>& cases);    ///< drain; they need a small pool of their own
 
 /// Runs every case `runs` times, after `warm_up` more that the meter does not see. Rows are numbered as in all_cases().

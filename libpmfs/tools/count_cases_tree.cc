@@ -438,6 +438,34 @@ void add_renames(std::vector<Case>& cases) {
                    .run = renaming(there, RENAME_EXCHANGE)});
 }
 
+void add_whiteout(std::vector<Case>& cases) {
+  const auto both = [](At (Bench::*to)() const) {
+    return [to](Bench& b) {
+      must(b.fs.unlink(b.here(), kRoot));
+      must(b.fs.unlink((b.*to)(), kRoot));
+    };
+  };
+  cases.push_back({.op = "rename_whiteout",
+                   .variant = "same-dir",
+                   .prepare = make_here,
+                   .run = renaming(&Bench::here2, RENAME_WHITEOUT),
+                   .tidy = both(&Bench::here2)});
+  cases.push_back({.op = "rename_whiteout",
+                   .variant = "cross-dir",
+                   .prepare = make_here,
+                   .run = renaming(&Bench::there, RENAME_WHITEOUT),
+                   .tidy = both(&Bench::there)});
+  cases.push_back({.op = "rename_whiteout",
+                   .variant = "victim",
+                   .prepare =
+                       [](Bench& b) {
+                         make_here(b);
+                         b.make_file(b.here2());
+                       },
+                   .run = renaming(&Bench::here2, RENAME_WHITEOUT),
+                   .tidy = both(&Bench::here2)});
+}
+
 }  // namespace
 
 void add_tree_cases(std::vector<Case>& cases) {
@@ -445,6 +473,7 @@ void add_tree_cases(std::vector<Case>& cases) {
   add_other_makers(cases);
   add_removers(cases);
   add_renames(cases);
+  add_whiteout(cases);
 }
 
 }  // namespace pmfs::tools

@@ -68,6 +68,7 @@ int run(int argc, char** argv) {
   add_getfacl(app, exit_code);
   add_dump(app, exit_code);
   add_count(app, exit_code);
+  add_trace(app, exit_code);
   add_bench(app, exit_code);
 
   try {

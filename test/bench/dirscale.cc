@@ -3,7 +3,7 @@
 // A round of a case makes a directory of its own: SIZE/2 names, unmeasured; then the other half, measured. So each leaf
 // splits once on average during what is measured, whatever SIZE is: where the directory stands between two waves of
 // splits does not show. Then come look-ups of names that are there and of names that are not, in an order unlike that
-// of creation; a listing; and the removal of all names, in yet another order.
+// of creation; a listing; and the removal of all names, in yet another order. There is no dentry cache.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -14,6 +14,14 @@
 #include "test/bench/bench.h"
 #include "tools/throw_away_pool.h"
 
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else  // then callgrind counts nothing here
+#define CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_STOP_INSTRUMENTATION
+#define CALLGRIND_DUMP_STATS_AT(name)
+#endif
+
 namespace pmfs::bench {
 
 namespace {
@@ -22,10 +30,18 @@ constexpr std::string_view kFigure = "dirscale";
 constexpr u64 kScanLimit = 100'000;  // beyond, a scan takes minutes and says nothing new
 constexpr u64 kLookUps = 200'000;    // of each kind, in one round
 constexpr u64 kScanLookUps = 500;
+constexpr u64 kCounted = 20'000, kPieces = 10;  // operations of which callgrind counts the instructions (README.md)
 
 struct Settings {
   std::vector<std::string> sizes;
   std::string only;
+  bool check = false;
+};
+
+/// While it lives, callgrind --instr-atstart=no counts. Nothing without callgrind.
+struct Counted {
+  Counted() { CALLGRIND_START_INSTRUMENTATION; }
+  ~Counted() { CALLGRIND_STOP_INSTRUMENTATION; }
 };
 
 /// Names of one length, a letter and ten digits: made at next to no cost, which would be measured too.
@@ -57,12 +73,13 @@ const Credentials kWho = Credentials::root();
 
 class ScaleCase {
  public:
-  ScaleCase(Context& context, Filesystem& fs, std::string name, u64 size, bool scan)
+  ScaleCase(Context& context, Filesystem& fs, std::string name, u64 size, bool scan, bool check)
       : report_(context.report),
         fs_(fs),
         name_(std::move(name)),
         size_(size),
-        looks_(std::min(size, scan ? kScanLookUps : kLookUps)) {}
+        looks_(std::min(size, scan ? kScanLookUps : kLookUps)),
+        check_(check) {}
 
   void round() {
     const std::string dir_name = fmt::format("{}-{}", name_.substr(0, name_.find('/')), size_);
@@ -76,6 +93,7 @@ class ScaleCase {
     const DirectoryInfo info = must(fs_.directory_info(At::inode(dir_), kWho));
     sample("index_levels", "levels", info.index_levels, 1);
 
+    if (check_) check_all();
     const Shuffled order(size_, 2'654'435'761);
     sample("lookup_ns", "ns", nanoseconds([&] { look_ups(order); }), looks_);
     sample("miss_ns", "ns", nanoseconds([&] { misses(order); }), looks_);
@@ -85,6 +103,7 @@ class ScaleCase {
     sample("unlink_ns", "ns", nanoseconds([&] { unlink(removal, 0, timed); }), timed);
     unlink(removal, timed, size_);
     must(fs_.rmdir({kRootIno, dir_name}, kWho));
+    if (check_) check_all();
   }
 
  private:
@@ -94,15 +113,44 @@ class ScaleCase {
   void create(u64 from, u64 to) {
     for (u64 i = from; i < to; ++i) must(fs_.mknod({dir_, text_('f', i)}, S_IFREG | 0644, 0, kWho));
   }
-  // Not inlined: callgrind knows them by their names (README.md).
-  [[gnu::noinline]] void measured_creates() { create(size_ / 2, size_); }
-  [[gnu::noinline]] void look_ups(const Shuffled& order) {
-    for (u64 i = 0; i < looks_; ++i) must(fs_.stat({dir_, text_('f', order[i])}, kWho));
+  void check_all() {
+    const CheckReport report = must(check(fs_));
+    if (!report.clean()) throw std::runtime_error("check: " + report.findings.front().text);
   }
-  [[gnu::noinline]] void misses(const Shuffled& order) {
-    for (u64 i = 0; i < looks_; ++i)
+  // Some of the operations, spread evenly, are counted by callgrind.
+  void measured_creates() {
+    const u64 from = size_ / 2;
+    for (u64 piece = 0; piece < kPieces; ++piece) {
+      const u64 begin = from + (size_ - from) * piece / kPieces;
+      const u64 end = from + (size_ - from) * (piece + 1) / kPieces;
+      const u64 counted = std::min(end, begin + kCounted / kPieces);
+      {
+        const Counted here;
+        create(begin, counted);
+      }
+      create(counted, end);
+    }
+    CALLGRIND_DUMP_STATS_AT("creates");
+  }
+  template <class Look>
+  void looks(const char* what, Look&& look) {
+    const u64 counted = std::min(looks_, kCounted);
+    {
+      const Counted here;
+      for (u64 i = 0; i < counted; ++i) look(i);
+    }
+    CALLGRIND_DUMP_STATS_AT(what);
+    (void)what;
+    for (u64 i = counted; i < looks_; ++i) look(i);
+  }
+  void look_ups(const Shuffled& order) {
+    looks("look-ups", [&](u64 i) { must(fs_.stat({dir_, text_('f', order[i])}, kWho)); });
+  }
+  void misses(const Shuffled& order) {
+    looks("misses", [&](u64 i) {
       if (fs_.stat({dir_, text_('m', order[i])}, kWho).ok())
         throw std::runtime_error("a name was found that is not there");
+    });
   }
   void list() {
     Dir listing = must(fs_.open_dir(At::inode(dir_), kWho));
@@ -119,6 +167,7 @@ class ScaleCase {
   Filesystem& fs_;
   std::string name_;
   u64 size_, looks_;
+  bool check_;
   InodeNo dir_{};
   Name text_;
   DirEntry entry_;
@@ -135,22 +184,23 @@ void run(const Settings& settings, Context& context) {
   u64 largest = 0, largest_scan = 0;
   for (const std::string& text : sizes) {
     const u64 size = parse_count(text);
-    if (size < 2 || size > 4'000'000'000) throw std::runtime_error("a directory of 2 to 4000M names, please");
+    if (size > 4'000'000'000) throw std::runtime_error("a directory of at most 4000M names, please");
     largest = std::max(largest, size);
     if (size <= kScanLimit) largest_scan = std::max(largest_scan, size);
   }
   const bool index = settings.only != "scan", scan = settings.only != "index" && largest_scan != 0;
 
-  OpenOptions scanned;
+  OpenOptions indexed, scanned;
   scanned.dir_index = false;
+  indexed.dcache_bytes = scanned.dcache_bytes = 0;  // the directory is measured, not the cache above it
   Filesystem indexed_fs, scanned_fs;
-  if (index) indexed_fs = tools::throw_away_pool(pool_bytes(largest), context.target);
+  if (index) indexed_fs = tools::throw_away_pool(pool_bytes(largest), context.target, indexed);
   if (scan) scanned_fs = tools::throw_away_pool(pool_bytes(largest_scan), context.target, scanned);
 
   std::vector<std::unique_ptr<ScaleCase>> kept;
   std::vector<Case> cases;
   const auto add = [&](Filesystem& fs, const std::string& name, u64 size, bool is_scan, unsigned rounds) {
-    kept.push_back(std::make_unique<ScaleCase>(context, fs, name, size, is_scan));
+    kept.push_back(std::make_unique<ScaleCase>(context, fs, name, size, is_scan, settings.check));
     cases.push_back({[one = kept.back().get()] { one->round(); }, rounds});
   };
   for (const std::string& text : sizes) {
@@ -180,15 +230,9 @@ Bench dirscale(CLI::App& app) {
       app.add_subcommand("dirscale", "Create, look up, list and remove in one directory of SIZE names");
   command->add_option("--sizes", settings->sizes, "How many names, like 1k,10k,1M (scan only up to 100k)")
       ->delimiter(',')
-      ->check([](const std::string& text) {
-        try {
-          parse_count(text);
-        } catch (const CLI::ValidationError& error) {
-          return std::string(error.what());
-        }
-        return std::string();
-      });
+      ->check([](const std::string& text) { return wrong_count(text, 2); });
   command->add_option("--only", settings->only, "Only the cases of one kind")->check(CLI::IsMember({"index", "scan"}));
+  command->add_flag("--check", settings->check, "Check the pool when a directory is full, and when it is gone");
   command->footer("Example:\n  pmfs bench dirscale --sizes 10k,1M,10M --only index");
   return {command, [settings](Context& context) { run(*settings, context); }};
 }

@@ -36,7 +36,8 @@ int run(int argc, char** argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.footer("Example:\n  pmfs bench dirscale --sizes 1k,10k --json\n  pmfs bench dirindex --quick --plot /tmp/d.svg");
-  const std::vector<Bench> benches{dirscale(app), dirindex(app), fig7(app), lookups(app)};
+  const std::vector<Bench> benches{dirscale(app), dirindex(app), fig7(app), fig8(app),
+                                   fig9(app),     batch(app),    lookups(app)};
   for (const Bench& bench : benches) bench.command->fallthrough();  // --json and so on may stand behind the name
   try {
     app.parse(argc, argv);

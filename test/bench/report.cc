@@ -94,6 +94,14 @@ u64 parse_count(const std::string& text) {
   return value * factor;
 }
 
+std::string wrong_count(const std::string& text, u64 least) {
+  try {
+    return parse_count(text) < least ? fmt::format("{} is too few: at least {}", text, least) : std::string();
+  } catch (const CLI::ValidationError& error) {
+    return error.what();
+  }
+}
+
 void print_text(const std::vector<Row>& rows) {
   std::vector<std::vector<std::string>> cells{{"id", "value", "unit", "ratio", "published", "compared with"}};
   for (const Row& row : rows)

@@ -10,7 +10,7 @@ shown Example
 
 # The commands are those that --help lists.
 commands=$("$PMFS" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p')
-for wanted in mkfs import export check info dump count ls stat cat put get df grow; do
+for wanted in mkfs import export check info dump count ls stat cat put get df grow trace; do
   grep -qx "$wanted" <<<"$commands" || fail "--help does not list $wanted"
 done
 for command in $commands; do
@@ -27,4 +27,6 @@ expect 2 "$PMFS" ls "$work/pool" / too many
 expect 16 "$PMFS" check
 expect 16 "$PMFS" check --no-such-option "$work/pool"
 expect 2 "$PMFS" count --runs 0
+expect 2 "$PMFS" trace
+expect 2 "$PMFS" trace "$work/paths" --repeat 0
 finish

@@ -166,6 +166,19 @@ void test_all(const Tool& tool) {
          "check: what it counted");
   expect(tool.object({"check", tool.pool(), "--recover"}).value("recover", false), "check: recover");
 
+  write_file(tool.folder() + "/trace", "/plain\t3\n/missing\n");
+  const Json trace = tool.object({"trace", tool.folder() + "/trace", tool.pool(), "--repeat", "2"});
+  expect(trace.value("requests", 0) == 8 && trace.value("components", 0) == 8 && trace.value("dentries", 0) == 2,
+         "trace: what was replayed");
+  expect(trace.value("pool", "") == tool.pool() && trace["rows"].size() == 4, "trace: a row for each resolver");
+  for (const Json& row : trace["rows"]) {
+    expect(row.value("lookups", 0) == 6 && row.value("failed", 0) == 2 && row.value("ratio", 0.0) > 0,
+           "trace: a row's counts");
+    expect(row.value("misses", 0) == 2 && row.value("hits", 0) + row.value("skipped", 0) == 6,
+           "trace: each component is found, read or skipped");
+  }
+  expect(trace["rows"][0].value("ratio", 0.0) == 1.0, "trace: ratio of walk to itself");
+
   const Json count = tool.object({"count", "--runs", "3", "--sfence-runs", "0"});
   expect(count["rows"].size() > 50, "count: rows");
   for (const Json& row : count["rows"]) {
@@ -191,7 +204,7 @@ int main(int argc, char** argv) {
   std::string folder = std::string(base) + "/pmfs-json-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) return 1;
   test_all(Tool(argv[1], documentation, folder));
-  for (const char* name : {"/pool", "/plain"}) unlink((folder + name).c_str());
+  for (const char* name : {"/pool", "/plain", "/trace"}) unlink((folder + name).c_str());
   rmdir(folder.c_str());
   if (failures == 0) std::cout << "ok\n";
   return failures == 0 ? 0 : 1;

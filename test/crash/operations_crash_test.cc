@@ -38,8 +38,20 @@ TEST_CASE("rename of directories: a crash shows exactly one place, and parents t
 
 TEST_CASE("exchange: a crash shows both names as before or both as after", "[crash][fs]") { crash_group("exchange"); }
 
+TEST_CASE("whiteout: a crash shows the old name alone, or the new one and a whiteout", "[crash][fs]") {
+  crash_group("whiteout");
+}
+
 TEST_CASE("write: what extends a file or fills a hole is there entirely or not", "[crash][fs]") {
   crash_group("write");
+}
+
+TEST_CASE("fallocate: a crash shows all of it or nothing", "[crash][fs]") { crash_group("fallocate"); }
+
+TEST_CASE("copy: what extends a file is there entirely or not", "[crash][fs]") { crash_group("copy"); }
+
+TEST_CASE("nameless files: a crash frees them, or shows them with their name and contents", "[crash][fs]") {
+  crash_group("nameless");
 }
 
 TEST_CASE("write: a file's map grows from a word to a tree, and the tree by copying", "[crash][fs]") {

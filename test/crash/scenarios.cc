@@ -2,7 +2,8 @@
 // leaves out its flushes and fences one by one.
 #include "test/crash/scenarios.h"
 
-#include "fs/file_io.h"
+#include <linux/falloc.h>
+
 #include "fs/filesystem_impl.h"
 #include "test/support/text.h"
 
@@ -153,6 +154,37 @@ void add_exchange(Scenarios& all) {
           [=](User& u) { return u.rename("/d/x", "/e/y", flag); }));
 }
 
+// whiteout: a crash shows the old name alone, or the new one and a whiteout
+void add_whiteout(Scenarios& all) {
+  const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
+  const auto some = [](User& u) { u.mkdir("/d"), file_with_data(u, "/a", 100), u.create("/b"), u.create("/d/c"); };
+  const auto move = [](const std::string& from, const std::string& to, unsigned more = 0) {
+    return [=](User& u) { return u.rename(from, to, RENAME_WHITEOUT | more); };
+  };
+  add(one("whiteout", "whiteout in one directory", some, move("/a", "/n")));
+  add(one("whiteout", "whiteout in one directory, nothing to replace", some, move("/a", "/n", RENAME_NOREPLACE)));
+  add(one("whiteout", "whiteout in one directory, over a file", some, move("/a", "/b")));
+  add(one("whiteout", "whiteout in another directory", some, move("/a", "/d/n")));
+  add(one("whiteout", "whiteout in another directory, over a file", some, move("/a", "/d/c")));
+  add(one(
+      "whiteout", "whiteout for a directory", [=](User& u) { some(u), u.mkdir("/e"); }, move("/d", "/e/n")));
+  // The old name's entry moves into a fresh leaf, in the commit that makes it lead to the whiteout.
+  for (const char digit : {'0', '5', '9', 'd'})
+    add(one(
+        "whiteout", text("whiteout while the leaf is split, entry ", digit),
+        [](User& u) {
+          for (u64 i = 0; i < 14; ++i) u.create("/" + std::string(250, 'n') + "0123456789abcd"[i]);
+        },
+        move("/" + std::string(250, 'n') + digit, "/" + kLong)));
+  add(one(
+      "whiteout", "whiteout while the inode file grows",
+      [](User& u) {
+        u.mkdir("/d");
+        for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
+      },
+      move("/d/7", "/n")));
+}
+
 // write: what extends a file or fills a hole is there entirely or not
 void add_write(Scenarios& all) {
   const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
@@ -193,20 +225,10 @@ void add_write(Scenarios& all) {
   add(one("write", "write over data and holes", holes, write("/f", 6001, 9999)));
 }
 
-Step reserve(const std::string& path, u64 first, u64 count) {
-  return [=](User& u) {
-    Volume& volume = volume_of(u.fs());
-    const InodeNo ino = must(u.fs().stat(path, Credentials::root()), "stat").ino;
-    Allowance allowance;
-    allowance.times_settled.push_back(ino);
-    must(volume.with_space([&]() -> Result<void> {
-      PMFS_ASSIGN(const InodeRef ref, volume.inodes.get(ino));
-      return reserve_blocks(volume, ref, first, count);
-    }),
-         "reserve");
-    return allowance;
-  };
+Step allocate(int mode, u64 off, u64 len, u32 uid = 0) {
+  return [=](User& u) { return u.allocate("/f", mode, off, len, uid); };
 }
+Step reserve(u64 first, u64 count) { return allocate(0, first * kBlockBytes, count * kBlockBytes); }
 
 // reserved blocks read as zero until a write into them is there, whatever lay in them
 void add_reserved(Scenarios& all) {
@@ -216,15 +238,125 @@ void add_reserved(Scenarios& all) {
     file_with_data(u, "/old", 100'000), u.unlink("/old"), u.create("/f");
     volume_of(u.fs()).quarantine.drain();
   };
-  const auto reserved = [=](User& u) { dirty(u), reserve("/f", 0, 6)(u); };
-  add(one("write", "reserve blocks", dirty, reserve("/f", 0, 6)));
+  const auto reserved = [=](User& u) { dirty(u), reserve(0, 6)(u); };
+  add(one("write", "reserve blocks", dirty, reserve(0, 6)));
   add(one(
-      "write", "reserve blocks around data", [=](User& u) { dirty(u), write("/f", 8192, 5000)(u); },
-      reserve("/f", 0, 8)));
+      "write", "reserve blocks around data", [=](User& u) { dirty(u), write("/f", 8192, 5000)(u); }, reserve(0, 8)));
   add(one("write", "write into reserved blocks", reserved, write("/f", 8192, 4096)));
   add(one("write", "write into reserved blocks, unaligned", reserved, write("/f", 5001, 9333)));
   add(one("write", "write into reserved blocks and behind them", reserved, write("/f", 20001, 9333)));
   add(one("write", "write into all reserved blocks", reserved, write("/f", 0, 6 * 4096)));
+}
+
+// fallocate: a crash shows all of it or nothing, whatever lay in the blocks
+void add_fallocate(Scenarios& all) {
+  const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
+  constexpr int kKeep = FALLOC_FL_KEEP_SIZE, kPunch = FALLOC_FL_PUNCH_HOLE | kKeep, kZero = FALLOC_FL_ZERO_RANGE;
+  constexpr int kCollapse = FALLOC_FL_COLLAPSE_RANGE, kInsert = FALLOC_FL_INSERT_RANGE;
+  const auto dirty = [](User& u) {
+    file_with_data(u, "/old", 100'000), u.unlink("/old"), u.create("/f");
+    volume_of(u.fs()).quarantine.drain();
+  };
+  const auto file = [=](User& u) { dirty(u), u.write("/f", 0, some_bytes(20'003, 1)); };
+  const auto pieces = [=](User& u) {  // data, hole, data, reserved, data
+    dirty(u), u.write("/f", 0, some_bytes(5000, 1)), u.write("/f", 12'288, some_bytes(4096, 2));
+    u.allocate("/f", 0, 16'384, 4096), u.write("/f", 20'480, some_bytes(3000, 3));
+  };
+  add(one("fallocate", "allocate behind the end, in the middle of blocks", file, allocate(0, 19'000, 9000)));
+  add(one("fallocate", "allocate behind the end, the size stays", file, allocate(kKeep, 19'000, 9000)));
+  add(one("fallocate", "allocate around data", pieces, allocate(0, 1, 24'000)));
+  add(one(
+      "fallocate", "allocate clears set-id", [=](User& u) { file(u), u.chmod("/f", 06755); },
+      allocate(0, 0, 4096, 1000)));
+  add({.group = "fallocate",
+       .name = "blocks behind the end: written into, then cut",
+       .prepare = [=](User& u) { file(u), u.allocate("/f", kKeep, 0, 40'960); },
+       .steps = {write("/f", 25'001, 3333), [](User& u) { return u.truncate("/f", 28'334); }}});
+  add(one(
+      "fallocate", "blocks behind the end: truncated up over them",
+      [=](User& u) { file(u), u.allocate("/f", kKeep, 0, 40'960); }, [](User& u) { return u.truncate("/f", 33'333); }));
+  add(one("fallocate", "punch whole blocks", file, allocate(kPunch, 4096, 8192)));
+  add(one("fallocate", "punch in one block", file, allocate(kPunch, 5001, 777)));
+  add(one("fallocate", "punch over blocks, unaligned", file, allocate(kPunch, 5001, 9999)));
+  add(one("fallocate", "punch to the end and behind", file, allocate(kPunch, 9001, 99'999)));
+  add(one("fallocate", "punch data, holes and reserved blocks", pieces, allocate(kPunch, 1001, 21'000)));
+  add(one("fallocate", "zero in one block", file, allocate(kZero, 5001, 777)));
+  add(one("fallocate", "zero over blocks", file, allocate(kZero, 5001, 9999)));
+  add(one("fallocate", "zero over the end", file, allocate(kZero, 17'001, 9999)));
+  add(one("fallocate", "zero over the end, the size stays", file, allocate(kZero | kKeep, 17'001, 9999)));
+  add(one("fallocate", "zero data, holes and reserved blocks", pieces, allocate(kZero, 1001, 21'000)));
+  add({.group = "fallocate",
+       .name = "zero, then write into it",
+       .prepare = file,
+       .steps = {allocate(kZero, 4096, 8192), write("/f", 5001, 5001)}});
+  add(one("fallocate", "collapse", file, allocate(kCollapse, 4096, 8192)));
+  add(one("fallocate", "collapse among pieces", pieces, allocate(kCollapse, 4096, 8192)));
+  add(one("fallocate", "insert", file, allocate(kInsert, 8192, 8192)));
+  add(one("fallocate", "insert among pieces", pieces, allocate(kInsert, 16'384, 4096)));
+  add({.group = "fallocate",
+       .name = "insert, collapse, by two threads",
+       .prepare = file,
+       .steps = {on_thread(1, allocate(kInsert, 4096, 4096)), on_thread(2, allocate(kCollapse, 4096, 4096)),
+                 on_thread(1, write("/f", 4000, 500))}});
+  add({.group = "fallocate",
+       .name = "a block that was punched out is used again at once",
+       .prepare = file,
+       .steps = {on_thread(1, allocate(kPunch, 4096, 8192)), on_thread(2, [](User& u) { return u.create("/g"); }),
+                 on_thread(2, write("/g", 0, 8192))}});
+}
+
+// copies: what extends the target is there entirely or not
+void add_copy(Scenarios& all) {
+  const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
+  const auto files = [](User& u) {
+    u.create("/from"), u.write("/from", 0, some_bytes(5000, 1)), u.write("/from", 13'000, some_bytes(5000, 2));
+    file_with_data(u, "/to", 6000);
+  };
+  const auto copy = [](u64 off, const std::string& to, u64 to_off, u64 len) {
+    return [=](User& u) { return u.copy("/from", off, to, to_off, len); };
+  };
+  add(one("copy", "copy to the end of a file", files, copy(0, "/to", 6000, 9000)));
+  add(one("copy", "copy data and a hole, unaligned", files, copy(1001, "/to", 7777, 16'001)));
+  add(one("copy", "copy over data", files, copy(13'001, "/to", 101, 3333)));
+  add(one("copy", "copy over data and behind it", files, copy(100, "/to", 3000, 6000)));
+  add(one("copy", "copy within a file", files, copy(0, "/from", 5001, 4444)));
+}
+
+// nameless files: a crash frees them, or shows them with their name and all that was in them
+void add_nameless(Scenarios& all) {
+  const auto add = [&](Scenario scenario) { all.push_back(std::move(scenario)); };
+  const auto made = [](User& u) { u.mkdir("/d"), u.tmpfile("/d"), u.write_tmpfile(0, some_bytes(5000, 1)); };
+  const auto name = [](User& u) { return u.link_tmpfile("/d/f"); };
+  add(one(
+      "nameless", "a nameless file is made", [](User& u) { u.mkdir("/d"); }, [](User& u) { return u.tmpfile("/d"); }));
+  add(one("nameless", "a nameless file is written", made,
+          [](User& u) { return u.write_tmpfile(5000, some_bytes(5000, 2)); }));
+  add(one("nameless", "a nameless file gets a name", made, name));
+  add({.group = "nameless",
+       .name = "made by one thread, written by another, named by a third",
+       .prepare = [](User& u) { u.mkdir("/d"); },
+       .steps = {on_thread(1, [](User& u) { return u.tmpfile("/d"); }),
+                 on_thread(2, [](User& u) { return u.write_tmpfile(0, some_bytes(300, 2)); }), on_thread(3, name),
+                 on_thread(2, [](User& u) { return u.write_tmpfile(300, some_bytes(300, 3)); })}});
+  add({.group = "nameless",
+       .name = "made by one thread, named by another",
+       .prepare = [](User& u) { u.mkdir("/d"); },
+       .steps = {on_thread(1, [](User& u) { return u.tmpfile("/d"); }), on_thread(2, name)}});
+  add({.group = "nameless",
+       .name = "given up, and its slot used again",
+       .prepare = made,
+       .steps = {[](User& u) {
+                   u.let_go();
+                   return Allowance{};
+                 },
+                 [](User& u) { return u.create("/next"); }}});
+  add(one(
+      "nameless", "made while the inode file grows",
+      [](User& u) {
+        u.mkdir("/d");
+        for (u64 i = 0; i < 62; ++i) u.create(text("/d/", i));
+      },
+      [](User& u) { return u.tmpfile("/d"); }));
 }
 
 // write: a file's map grows from a word to a tree, and the tree by copying
@@ -255,6 +387,29 @@ void add_overwrite(Scenarios& all) {
   add(one(
       "overwrite", "extend clears set-id", [&](User& u) { file(u), u.chmod("/f", 06755); },
       write("/f", 9000, 200, 1000)));
+  const auto store = [](u64 off, u64 len) {  // through pointers into the pool
+    return [=](User& u) {
+      const File open = must(u.fs().open_file("/f", O_RDWR, 0, Credentials::root()), "open");
+      const Lease lease = must(open.direct(off, len, DirectUse::kWrite), "lease");
+      const std::vector<std::byte> bytes = some_bytes(len, off);
+      u64 done = 0;
+      for (const auto& piece : lease.writable_pieces()) {
+        volume_of(u.fs()).persist.write(piece.data(), &bytes[done], piece.size());  // tells the simulator of it
+        done += piece.size();
+      }
+      must(lease.persist(0, len), "persist");
+      Allowance allowance;
+      allowance.mixed_ino = open.ino();
+      allowance.mixed_off = off;
+      allowance.mixed_len = len;
+      allowance.times_lazy = {open.ino()};
+      return allowance;
+    };
+  };
+  add(one("overwrite", "store through a lease", file, store(3001, 5555)));
+  add(one(
+      "overwrite", "store through a lease after a logged change", [&](User& u) { file(u), u.chmod("/f", 0600); },
+      store(100, 50)));
   add({.group = "overwrite",
        .name = "overwrite, overwrite, fsync",
        .prepare = file,
@@ -632,9 +787,12 @@ void add_acls(Scenarios& all) {
 const std::vector<Scenario>& scenarios() {
   static const std::vector<Scenario> all = [] {
     Scenarios list;
-    for (const auto add : {add_create, add_link, add_remove, add_remove2, add_rename, add_rename_directory,
-                           add_exchange, add_write, add_reserved, add_map, add_overwrite, add_truncate, add_attributes,
-                           add_times, add_leaves, add_full, add_close, add_threads, add_drain, add_xattrs, add_acls})
+    for (const auto add :
+         {add_create,   add_link,     add_remove,    add_remove2,  add_rename,     add_rename_directory,
+          add_exchange, add_whiteout, add_write,     add_reserved, add_fallocate,  add_copy,
+          add_nameless, add_map,      add_overwrite, add_truncate, add_attributes, add_times,
+          add_leaves,   add_full,     add_close,     add_threads,  add_drain,      add_xattrs,
+          add_acls})
       add(list);
     return list;
   }();

@@ -94,7 +94,6 @@ same "$(stat -c %a masked masked/file masked/pipe | tr '\n' ' ')" "750 640 640 "
 mkdir setgid; chown 0:777 setgid; chmod 2775 setgid; mkdir setgid/sub; touch setgid/file
 same "$(stat -c %g:%a setgid/sub) $(stat -c %g setgid/file)" "777:2755 777" "a set-group-id directory hands on its group"
 ! command -v setfattr >/dev/null || refused "not supported" setfattr -n nothing.x -v 1 hard # known name spaces: xattr.sh
-refused "unsupported|not supported" fallocate -p -l 4096 big
 sync -f hard; sync hard; sync dir # fsync of a file and of a directory
 
 # Space.
@@ -106,6 +105,31 @@ cp big copy
 [ $((before - $(stat -f -c %f .))) -ge 5120 ] || die "20 MiB take space"
 rm copy
 [ $((before - $(stat -f -c %f .))) -le 16 ] || die "removing gives it back"
+
+# Blocks: reserved, punched, zeroed; holes found; copies made here.
+fallocate -l 1M reserved
+same "$(stat -c %s:%b reserved)" 1048576:2048 "fallocate"
+fallocate -n -l 2M reserved
+same "$(stat -c %s:%b reserved)" 1048576:4096 "fallocate, the size stays"
+cp big punched
+cp big expected
+fallocate -p -o 5000 -l 100000 punched
+dd if=/dev/zero of=expected bs=100000 count=1 seek=5000 oflag=seek_bytes conv=notrunc status=none
+cmp punched expected || die "punched"
+[ "$(stat -c %b punched)" -lt "$(stat -c %b expected)" ] || die "punching gives blocks back"
+fallocate -z -o 200001 -l 30000 punched
+dd if=/dev/zero of=expected bs=30000 count=1 seek=200001 oflag=seek_bytes conv=notrunc status=none
+cmp punched expected || die "zeroed"
+refused "unsupported|not supported" fallocate -c -l 4096 punched
+refused "unsupported|not supported" fallocate -i -l 4096 punched
+"$PROBE" holes punched
+"$PROBE" copy_range big copied
+cmp big copied || die "copied"
+"$PROBE" drop copied
+cmp big copied || die "copied, read again"
+same "$("$PROBE" rename 4 copied moved; stat -c '%F %t:%T %a' copied)" "character special file 0:0 0" "a whiteout"
+cmp big moved || die "renamed, with a whiteout"
+rm -f reserved punched expected copied moved
 
 # Directories: every name once, "." and ".." too, whatever the buffer.
 mkdir many

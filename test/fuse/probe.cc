@@ -8,6 +8,8 @@
 //   hold FILE READY               makes FILE, writes 16 MiB, unlinks it, creates READY and waits to be killed
 //   mmap FILE                     stores through a shared mapping are in the file after msync()
 //   sparse FILE                   holes read as zero, also after the size was cut and grown
+//   holes FILE                    SEEK_DATA and SEEK_HOLE in a file with a hole
+//   copy_range FROM TO            copy_file_range() of all of a file
 //   handle FILE                   its file handle, as text
 //   open_handle DIR HANDLE        what a handle's file holds, from a mount at DIR
 // Exit: 0, or 1 with a line on stderr; of a failed rename and open_handle, the errno's name on stdout too.
@@ -203,6 +205,32 @@ int sparse(const char* file) {
   return 0;
 }
 
+// The file has a hole at its byte 8192, and data at both ends; behind its end is nothing.
+int holes(const char* file) {
+  const int fd = open_or_die(file, O_RDONLY);
+  struct stat st {};
+  if (fstat(fd, &st) != 0) die("fstat");
+  require(lseek(fd, 0, SEEK_DATA) == 0, "data at the beginning");
+  const off_t hole = lseek(fd, 0, SEEK_HOLE);
+  require(hole > 0 && hole <= 8192, "a hole is found");
+  require(lseek(fd, 8192, SEEK_HOLE) == 8192, "it is one throughout");
+  const off_t data = lseek(fd, hole, SEEK_DATA);
+  require(data > 8192 && data < st.st_size, "data behind it is found");
+  require(lseek(fd, data, SEEK_HOLE) > data, "and where that ends");
+  require(lseek(fd, st.st_size, SEEK_DATA) < 0 && errno == ENXIO, "nothing behind the end");
+  return 0;
+}
+
+int copy_range(const char* from, const char* to) {
+  const int in = open_or_die(from, O_RDONLY);
+  const int out = open_or_die(to, O_WRONLY | O_CREAT | O_TRUNC);
+  for (;;) {
+    const ssize_t copied = copy_file_range(in, nullptr, out, nullptr, std::size_t{1} << 30, 0);
+    if (copied < 0) die("copy_file_range");
+    if (copied == 0) return 0;
+  }
+}
+
 int handle(const char* file) {
   alignas(file_handle) char memory[sizeof(file_handle) + MAX_HANDLE_SZ] = {};
   auto* const handle = reinterpret_cast<file_handle*>(memory);
@@ -254,6 +282,8 @@ int main(int argc, char** argv) {
   if (command == "hold" && arguments == 2) return hold(argv[2], argv[3]);
   if (command == "mmap" && arguments == 1) return mmap_file(argv[2]);
   if (command == "sparse" && arguments == 1) return sparse(argv[2]);
+  if (command == "holes" && arguments == 1) return holes(argv[2]);
+  if (command == "copy_range" && arguments == 2) return copy_range(argv[2], argv[3]);
   if (command == "handle" && arguments == 1) return handle(argv[2]);
   if (command == "open_handle" && arguments == 2) return open_handle(argv[2], argv[3]);
   std::fprintf(stderr, "probe: see the head of probe.cc\n");

@@ -286,3 +286,39 @@ TEST_CASE("readers: a stream shows nothing that was removed before it reads on, 
     fs.require_clean();
   }
 }
+
+TEST_CASE("readers: attributes without a lock are one inode's and one change's, while states go from inode to inode",
+          "[model]") {
+  MemoryFs fs(u64{256} << 20);
+  // More than the table keeps states for, so that states become other inodes' all the time.
+  constexpr int kFiles = 80'000;
+  const auto name = [](int i) { return std::to_string(i); };
+  // Mostly the same two, so that both meet; else any.
+  const auto some = [](std::mt19937& random) {
+    return static_cast<int>(random() % 8 != 0 ? random() % 2 : random() % kFiles);
+  };
+  const InodeNo dir = must(fs->mkdir("/d", 0755, kRoot)).ino;
+  std::vector<InodeNo> inodes;
+  for (int i = 0; i < kFiles; ++i) inodes.push_back(must(fs->mknod({dir, name(i)}, S_IFREG | 0644, 0, kRoot)).ino);
+
+  std::atomic<int> wrong{0};
+  std::thread writer([&] {
+    std::mt19937 random(7);
+    for (u32 round = 1; round <= 80'000; ++round) {
+      SetAttributes change;  // owner, group and both times tell the same number
+      change.uid = change.gid = round;
+      change.atime_ns = change.mtime_ns = i64{round} * 1000;
+      wrong += !fs->set_attributes({dir, name(some(random))}, change, kRoot).ok();
+    }
+  });
+  std::mt19937 random(8);
+  for (int looks = 0; looks < 400'000; ++looks) {
+    const int i = some(random);
+    const auto found = looks % 2 == 0 ? fs->stat({dir, name(i)}, kRoot)
+                                      : fs->stat(At::inode(inodes[static_cast<std::size_t>(i)]), kRoot);
+    wrong += !found.ok() || found->ino != inodes[static_cast<std::size_t>(i)] || found->uid != found->gid ||
+             (found->uid != 0 && (found->mtime_ns != i64{found->uid} * 1000 || found->atime_ns != found->mtime_ns));
+  }
+  writer.join();
+  CHECK(wrong == 0);
+}

@@ -1,5 +1,7 @@
 #include "test/support/fs_scenario.h"
 
+#include <linux/falloc.h>
+
 #include <algorithm>
 #include <array>
 #include <condition_variable>
@@ -132,6 +134,42 @@ Allowance User::set_acl(const std::string& path, AclKind kind, const Acl& acl) {
   return allowance;
 }
 
+Allowance User::allocate(const std::string& path, int mode, u64 off, u64 len, u32 uid) {
+  Credentials who;
+  who.uid = uid;
+  const Allowance allowance = on(path);
+  must(fs_->allocate(must(fs_->stat(path, kRoot), "stat").ino, mode, off, len, who), "allocate");
+  return allowance;
+}
+
+Allowance User::copy(const std::string& from, u64 from_off, const std::string& to, u64 to_off, u64 len) {
+  const InodeNo source = must(fs_->stat(from, kRoot), "stat").ino;
+  const Attributes before = must(fs_->stat(to, kRoot), "stat");
+  const u64 fences = thread_counters().fences;
+  const auto copied = fs_->copy_range(source, from_off, before.ino, to_off, len, kRoot);
+  const bool lazy = thread_counters().fences - fences == 1;
+  must(copied, "copy");
+  Allowance allowance;
+  allowance.mixed_ino = to_off >= before.size_bytes ? kNoInode : before.ino;
+  allowance.mixed_off = to_off;
+  allowance.mixed_len = len;
+  (lazy ? allowance.times_lazy : allowance.times_settled).push_back(before.ino);
+  return allowance;
+}
+
+Allowance User::tmpfile(const std::string& dir, int more_flags) {
+  held_.push_back(must(fs_->open_file(dir, O_TMPFILE | O_RDWR | more_flags, 0640, kRoot), "tmpfile"));
+  return {};
+}
+Allowance User::write_tmpfile(u64 off, std::span<const std::byte> bytes) {
+  must(held_.back().write(off, bytes), "write");
+  return {};
+}
+Allowance User::link_tmpfile(const std::string& to) {
+  must(fs_->link(At::inode(held_.back().ino()), to, kRoot), "link");
+  return {};
+}
+
 Allowance User::fsync(const std::string& path) {
   Allowance allowance = on(path);
   allowance.times_lazy = allowance.times_settled;  // an access time kept in DRAM is stored here
@@ -172,7 +210,7 @@ Allowance User::anything(Prng& prng) {
   const auto size = [&] { return prng.coin() ? prng.below(200) : prng.below(12000); };
   const auto say = [&](const auto&... parts) { last_ = text(parts...); };
   try {
-    switch (prng.below(21)) {
+    switch (prng.below(23)) {
       case 0:
       case 1: {
         const std::string path = new_name();
@@ -204,7 +242,7 @@ Allowance User::anything(Prng& prng) {
       case 7:
       case 8: {
         const std::string from = one_of(all), to = prng.coin() ? new_name() : one_of(all);
-        const unsigned flags = prng.once_in(4) ? RENAME_EXCHANGE : 0;
+        const unsigned flags = prng.once_in(4) ? RENAME_EXCHANGE : prng.once_in(4) ? RENAME_WHITEOUT : 0;
         say("rename ", from, " ", to, " ", flags);
         return rename(from, to, flags);
       }
@@ -239,6 +277,28 @@ Allowance User::anything(Prng& prng) {
         const std::string path = one_of(all);
         say("utimens ", path);
         return utimens(path, static_cast<i64>(prng.below(1000)), static_cast<i64>(prng.below(1000)));
+      }
+      case 21: {
+        const std::string path = one_of(files);
+        constexpr int kModes[] = {0,
+                                  FALLOC_FL_KEEP_SIZE,
+                                  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                  FALLOC_FL_ZERO_RANGE,
+                                  FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+                                  FALLOC_FL_COLLAPSE_RANGE,
+                                  FALLOC_FL_INSERT_RANGE};
+        const int mode = kModes[prng.below(std::size(kModes))];
+        const bool blocks = mode == FALLOC_FL_COLLAPSE_RANGE || mode == FALLOC_FL_INSERT_RANGE;
+        const u64 unit = blocks ? kBlockBytes : 1;
+        const u64 off = blocks ? prng.below(3) * unit : prng.below(14000), len = blocks ? unit : 1 + prng.below(9000);
+        say("allocate ", path, " ", mode, " ", off, " ", len);
+        return allocate(path, mode, off, len);
+      }
+      case 22: {
+        const std::string from = one_of(files), to = one_of(files);
+        const u64 off = prng.below(9000), to_off = prng.below(12000), len = 1 + size();
+        say("copy ", from, " ", off, " ", to, " ", to_off, " ", len);
+        return copy(from, off, to, to_off, len);
       }
       case 16: {
         const std::string path = one_of(files);

@@ -32,6 +32,12 @@ class User {
   Allowance set_xattr(const std::string& path, const std::string& name, u64 bytes);
   Allowance remove_xattr(const std::string& path, const std::string& name);
   Allowance set_acl(const std::string& path, AclKind kind, const Acl& acl);
+  Allowance allocate(const std::string& path, int mode, u64 off, u64 len, u32 uid = 0);
+  Allowance copy(const std::string& from, u64 from_off, const std::string& to, u64 to_off, u64 len);
+  /// Makes a file without a name and keeps it open; the last one is written to and named by the next two.
+  Allowance tmpfile(const std::string& dir, int more_flags = 0);
+  Allowance write_tmpfile(u64 off, std::span<const std::byte> bytes);
+  Allowance link_tmpfile(const std::string& to);
   Allowance fsync(const std::string& path);
   Allowance sync();
 

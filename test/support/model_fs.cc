@@ -125,7 +125,7 @@ Errc ModelFs::rename(const std::string& from, const std::string& to, unsigned fl
   if (other != nullptr && !exchange) {
     if (moved->is_directory() && !other->is_directory()) return Errc::kNotDirectory;
     if (!moved->is_directory() && other->is_directory()) return Errc::kIsDirectory;
-    if (other->is_directory() && !other->names.empty()) return Errc::kNotEmpty;
+    if (other->is_directory() && other != moved && !other->names.empty()) return Errc::kNotEmpty;
   }
   if (moved == other) return kFine;
   const auto count = [](const NodePtr& dir, const NodePtr& node, int delta) {

@@ -111,7 +111,7 @@ one_door() {
     grep -E ":<($header)>" <<<"$includes" | grep -vE "^($door):" | broken one-door "only $door may include this"
   done <<'TABLE'
 libpmem\.h                   libpmfs/base/persist_pmem\.cc|libpmfs/tools/pmem_interpose\.cc|test/.*
-libpmemobj(\.h|/.*|\+\+/.*)  libpmfs/fs/pool\.cc|test/.*
+libpmemobj(\.h|/.*|\+\+/.*)  libpmfs/fs/pool\.cc|test/.*|examples/.*
 libpmem(log|blk|pool|set)\.h libpmfs/fs/pool\.cc
 xxhash\.h|xxh3\.h            libpmfs/base/checksum\.cc
 urcu.*                       libpmfs/base/rcu\.(h|cc)

@@ -13,8 +13,10 @@
 // kIo (the medium failed; from then on changes are refused with kReadOnly), kNoMemory, kBadHandle (closed).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +30,8 @@
 #include "pmfs/types.h"
 
 #pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
+
+struct pmemobjpool;  // libpmemobj's PMEMobjpool
 
 namespace pmfs {
 
@@ -81,10 +85,16 @@ struct At {
   At(InodeNo start, std::string_view where) : dir(start), path(where) {}
   /// The inode itself, as AT_EMPTY_PATH. It must be pinned, held open, or known to be linked; kStale otherwise.
   static At inode(InodeNo ino) { At at{ino, {}}; at.self = true; return at; }
+  /// The inode that had this number and generation when its attributes were looked at, in this mount or an earlier one
+  /// (a file handle, as open_by_handle_at()). kStale if it is gone, whatever has its number now. No path is walked, so
+  /// no search permission is checked.
+  static At handle(InodeNo ino, u64 of_generation) { At at = inode(ino); at.generation = of_generation; return at; }
 
   InodeNo dir = kRootIno;   ///< start of a relative path; it is not looked up, so nothing above it is checked
   std::string_view path;
   bool self = false;
+  u64 generation = 0;       ///< with `self`: the inode must have this one; 0: any
+  bool no_links = false;    ///< kLoop at any symbolic link that would be followed (RESOLVE_NO_SYMLINKS)
   /// The way must not leave `dir`: kCrossDevice where it would, by "..", an absolute path or link; and at links in
   /// sticky directories that everybody may write, which Linux follows or not by a setting.
   bool beneath = false;
@@ -114,6 +124,45 @@ struct DirEntry {
   char name[kNameMax + 1];  ///< NUL-terminated
 
   std::string_view view() const { return {name, name_len}; }
+};
+
+enum class LockKind : u8 { kNone, kShared, kExclusive };
+enum class Wait : bool { kNo, kYes };  ///< whether a call waits for a lock; kWouldBlock if it does not
+
+/// A lock on bytes of a file. Locks are advisory: they keep nobody from reading and writing.
+struct RangeLock {
+  LockKind kind = LockKind::kNone;  ///< kNone gives the range back
+  u64 first = 0;
+  u64 last = ~u64{0};  ///< the last byte, itself included; the greatest number: however far the file will reach
+};
+
+/// Who has locks. Locks of one owner never stand in his own way: a later one replaces an earlier one where they meet.
+struct LockOwner {
+  /// kProcess: as fcntl() with F_SETLK; who would wait in a circle gets kDeadlock. kOpenFile: as F_OFD_SETLK; waits in
+  /// circles are not found.
+  enum class Kind : u8 { kProcess, kOpenFile } kind = Kind::kProcess;
+  u64 id = 0;   ///< the caller's choice for processes; of open files File's own
+  u32 pid = 0;  ///< told to others by test_lock()
+};
+
+/// A lock that somebody has.
+struct HeldLock {
+  RangeLock range;
+  LockOwner owner;
+};
+
+/// A wait for a lock that another thread may end. One call at a time uses it.
+class LockWait {
+ public:
+  /// The call that waits with this, or the next one that would, returns kInterrupted. From any thread, while the file
+  /// system is open.
+  void interrupt();
+
+ private:
+  friend class LockTable;
+  std::mutex mutex_;
+  std::function<void()> wake_;  // guarded by mutex_; empty: nobody waits
+  std::atomic<bool> interrupted_{false};
 };
 
 /// Space, as statfs() shows it. Blocks are `block_bytes` long.
@@ -161,6 +210,7 @@ struct FormatOptions {
   u32 mode = 0600;         ///< permission bits of the pool file
   u32 root_uid = 0;        ///< owner and group of the root directory
   u32 root_gid = 0;
+  u64 reserve_bytes = 0;   ///< of the pool's heap, left to an application's own objects; see attach()
 };
 
 struct OpenOptions {
@@ -203,6 +253,7 @@ struct BatchOptions {
   Follow follow = Follow::kYes;  ///< whether a symbolic link as the last component is followed
   bool attributes = true;        ///< read the attributes of what is found
   bool beneath = false;          ///< as At::beneath
+  bool no_links = false;         ///< as At::no_links
 };
 
 /// One component that a path passes.
@@ -251,6 +302,48 @@ struct LookupStatistics {
 
 class Filesystem;
 
+enum class DirectUse : bool { kRead, kWrite };
+enum class Holes : bool { kRefuse, kFill };  ///< a lease on a hole: kNoAddress, or zeroes are written there first
+
+/// A part of a file, as memory: pointers into the pool. Move-only; holds the inode open.
+///
+/// Its blocks are not used for anything else while it lives, whatever happens to the file: what is cut off, punched or
+/// removed meanwhile stays readable here, and is out of the file. A lease costs no fence, and nobody waits for it:
+/// reads and writes of the file go on, and are seen here word by word.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&&) noexcept = default;
+  Lease& operator=(Lease&&) noexcept;
+  ~Lease();  ///< gives it back
+
+  bool is_open() const { return fs_ != nullptr; }
+  u64 bytes() const { return bytes_; }
+  /// The range, in order, in as many pieces as it lies in.
+  std::span<const std::span<const std::byte>> pieces() const { return pieces_; }
+  /// The same for storing into; nothing if it was taken for reading. What is stored is durable after persist(), before
+  /// that perhaps, each aligned word by itself; nothing else about it is atomic.
+  std::span<const std::span<std::byte>> writable_pieces() const { return writable_; }
+
+  /// Makes what was stored in a part of the lease durable, and gives the file the present time as its modification time
+  /// (which may be older after a crash until the file is synced).
+  /// @param from, bytes  of the lease; clipped to it.
+  /// @error      kBadHandle: given back, or taken for reading. kReadOnly. kIo.
+  /// Concurrency: waits for readers and writers of the inode. Durability: on return, one fence.
+  Result<void> persist(u64 from, u64 bytes) const;
+
+  /// Blocks that left the file meanwhile become free. No fence.
+  Result<void> give_back();
+
+ private:
+  friend class File;
+  std::shared_ptr<class FilesystemImpl> fs_;
+  InodeNo ino_{};
+  u64 bytes_ = 0;
+  std::vector<std::span<const std::byte>> pieces_;
+  std::vector<std::span<std::byte>> writable_;
+};
+
 /// An open file. Move-only; pins its inode, so the file stays readable and writable after its last name is gone.
 class File {
  public:
@@ -288,7 +381,7 @@ class File {
   /// As Filesystem::stat of this inode.
   Result<Attributes> stat() const;
 
-  /// Sets the size; growing reads as zero. @error kBadHandle: not opened for writing. Durability: on return.
+  /// Sets the size; growing reads as zero. @error kInvalid: not opened for writing. Durability: on return.
   Result<void> truncate(u64 size_bytes) const;
 
   /// As Filesystem::get_xattr and so on, of this inode, for whatever the file was opened.
@@ -299,6 +392,37 @@ class File {
   Result<void> remove_xattr(std::string_view name, const Credentials& who) const;
   Result<Acl> get_acl(AclKind kind) const;
   Result<void> set_acl(AclKind kind, const Acl& acl, const Credentials& who) const;
+  /// As Filesystem::allocate. @error kBadHandle: not opened for writing.
+  Result<void> allocate(int mode, u64 off, u64 len) const;
+
+  /// As Filesystem::seek.
+  Result<u64> seek(u64 off, int whence) const;
+
+  /// As Filesystem::copy_range, to another open file of the same file system, or to this one.
+  /// @error kBadHandle: not opened for reading, or `to` not for writing, or for appending. kCrossDevice: `to` is of
+  ///        another file system.
+  Result<std::size_t> copy_to(u64 off, const File& to, u64 to_off, u64 len) const;
+
+  /// Pointers to bytes [off, off + len) of the file, clipped to its size.
+  /// @param holes  kFill: each piece that has no data gets zeroes first, a commit for each.
+  /// @error      kBadHandle: not opened for this. kNoAddress: a hole. kNoSpace, kReadOnly, kInvalid (no regular file).
+  /// Durability: stores nothing but what fills holes, and takes set-id bits from a file that a user leases for writing.
+  Result<Lease> direct(u64 off, u64 len, DirectUse use = DirectUse::kRead, Holes holes = Holes::kRefuse) const;
+
+  /// Locks the whole file, as flock(2): the lock is this open file's and goes with it. Changing its kind first gives it
+  /// back, so that somebody else may be faster.
+  /// @param wait  kYes: until it can be had, or `interruptible` is interrupted. @error kWouldBlock, kInterrupted.
+  /// Durability:  locks are in DRAM. Concurrency: REQUIRES that close() is not called meanwhile.
+  Result<void> lock(LockKind kind, Wait wait = Wait::kYes, LockWait* interruptible = nullptr) const;
+
+  /// Locks bytes, as fcntl() with F_OFD_SETLK: the lock is this open file's and goes with it. It does not see those of
+  /// lock(), nor they it.
+  /// @error kBadHandle: shared and not opened for reading, exclusive and not for writing. kWouldBlock, kInterrupted,
+  ///        kInvalid (first behind last).
+  Result<void> lock_range(const RangeLock& range, Wait wait = Wait::kYes, LockWait* interruptible = nullptr) const;
+
+  /// A lock of somebody else that keeps `range` from being had; nothing: it could be had now.
+  Result<std::optional<HeldLock>> test_lock(const RangeLock& range) const;
 
   /// Gives the handle back. A file without names is freed with its last handle; that costs no fence.
   Result<void> close();
@@ -308,8 +432,10 @@ class File {
   File(std::shared_ptr<class FilesystemImpl> fs, InodeNo ino, int flags, u32 uid);
   std::shared_ptr<class FilesystemImpl> fs_;
   InodeNo ino_{};
+  LockOwner lock_owner() const;
   int flags_ = 0;
   u32 uid_ = 0;  // who opened it: decides whether writing takes set-id bits away
+  mutable std::atomic<u64> lock_id_{0};  // 0: it has had no lock
 };
 
 /// An open directory stream. Move-only; pins its inode. One thread at a time per stream.
@@ -330,6 +456,10 @@ class Dir {
   /// Concurrency:   beside anything; entries added or removed meanwhile may or may not be seen.
   /// Source:        POSIX.1-2017 readdir(), seekdir().
   Result<bool> read(u64 cookie, DirEntry& out);
+
+  /// The same, with the attributes of what the entry leads to, both true at one instant. Entries that are removed
+  /// meanwhile are passed over.
+  Result<bool> read(u64 cookie, DirEntry& out, Attributes& attributes);
 
   /// Forgets what was seen: the next read at cookie 0 lists the directory as it is then.
   void rewind();
@@ -366,6 +496,28 @@ class Filesystem {
   ///         error_detail() names the pool and says what to do.
   /// Durability: recovery's effects are durable on return, unless read_only.
   static Result<Filesystem> open(const std::string& path, const OpenOptions& options = {});
+
+  /// Makes an empty file system in a pool of any layout that the application has opened, beside its own objects.
+  /// @param path        what `pool` was opened by.
+  /// @param size_bytes  how much of the heap it takes, at least; it cannot grow, and nothing gives the room back.
+  /// @param options     label, root_uid and root_gid count.
+  /// @return            the locator's offset in the pool. The application stores it durably, for attach(); a crash
+  ///                    before leaves the room taken.
+  /// @error  kInvalid: `path` is not that pool's. kNoSpace: the heap has not so much room. kPoolTooSmall. kNoMemory.
+  /// Concurrency: as libpmemobj's own allocations. Durability: on return.
+  static Result<u64> format_in(const std::string& path, ::pmemobjpool* pool, u64 size_bytes,
+                               const FormatOptions& options = {});
+
+  /// Opens the file system in a pool that the application has opened, and will close after the Filesystem. It may use
+  /// libpmemobj in it at the same time. When it has closed the pool the command line can open it too, if format() made
+  /// it with reserve_bytes: the root object of such a pool has 4096 bytes, of which the first 192 are the file
+  /// system's, and must not be made larger.
+  /// @param locator_off  what format_in() returned; 0: the pool was made by format() with reserve_bytes.
+  /// @error  kNotSupported: options.read_only. kInvalid: `path` is not that pool's. kOtherLayout, kNotFormatted,
+  ///         kTooNew, kCorrupt, kNoMemory. error_detail() says more.
+  /// Concurrency: one Filesystem for each locator. Durability: as open().
+  static Result<Filesystem> attach(const std::string& path, ::pmemobjpool* pool, u64 locator_off = 0,
+                                   const OpenOptions& options = {});
 
   /// Makes a pool larger that nobody has open: the file, or the last part of a poolset (its text is changed, too).
   /// @param size_bytes  of the file, or of all parts together; rounded down to whole blocks. With the size that it has,
@@ -424,10 +576,17 @@ class Filesystem {
   Result<SpaceInfo> space() const;
   PoolInfo info() const;
 
+  /// What there is at most, by the names of pathconf(): _PC_NAME_MAX, _PC_PATH_MAX, _PC_LINK_MAX, _PC_FILESIZEBITS,
+  /// _PC_SYMLINK_MAX, _PC_NO_TRUNC, _PC_CHOWN_RESTRICTED, _PC_2_SYMLINKS, _PC_SYNC_IO, _PC_ALLOC_SIZE_MIN,
+  /// _PC_REC_MIN_XFER_SIZE, _PC_REC_INCR_XFER_SIZE, _PC_REC_XFER_ALIGN, _PC_PIPE_BUF.
+  /// @error kInvalid: another name, or one without a limit (_PC_REC_MAX_XFER_SIZE). Source: POSIX.1-2017 pathconf().
+  static Result<i64> limit(int name);
+
   // --- Changing the tree: each is one commit, two fences, durable on return ------------------------------------------
 
   /// Creates a file, device, FIFO or socket; `mode` carries S_IFMT (0 means a regular file).
-  /// @error  kExists, kNotFound (parent, or parent removed), kAccess, kNoSpace, kPermission (device by a user).
+  /// @error  kExists, kNotFound (parent, or parent removed), kAccess, kNoSpace, kPermission (a directory; a device by a
+  ///         user, but for a whiteout: character device 0:0).
   /// Source: POSIX.1-2017 mknodat().
   Result<Attributes> mknod(At at, u32 mode, u64 rdev, const Credentials& who, Ref ref = Ref::kNone);
   Result<Attributes> mkdir(At at, u32 mode, const Credentials& who, Ref ref = Ref::kNone);
@@ -439,7 +598,9 @@ class Filesystem {
   Result<void> unlink(At at, const Credentials& who);
   /// @error kNotEmpty, kNotDirectory, kBusy (the root), kInvalid ("." as last component).
   Result<void> rmdir(At at, const Credentials& who);
-  /// @param flags  RENAME_NOREPLACE or RENAME_EXCHANGE or 0; others are kInvalid.
+  /// @param flags  0, RENAME_EXCHANGE, or RENAME_NOREPLACE and RENAME_WHITEOUT in any combination; others are kInvalid.
+  ///               RENAME_WHITEOUT leaves a character device 0:0 of mode 0 at the old name, in the same commit; it
+  ///               belongs to `who`, and any user may make it (Linux since 5.8).
   /// @error  kExists (NOREPLACE), kNotEmpty, kIsDirectory, kNotDirectory, kInvalid (into itself), kBusy (the root).
   /// Source: POSIX.1-2017 renameat(), Linux renameat2().
   Result<void> rename(At from, At to, unsigned flags, const Credentials& who);
@@ -492,9 +653,13 @@ class Filesystem {
   /// Opens, and with O_CREAT creates.
   /// @param flags  O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_NOFOLLOW, O_DIRECTORY,
   ///               O_NOATIME; others are ignored as open(2) ignores them. Access is checked here, once.
+  ///               O_TMPFILE: `at` is a directory, in whose file system a file without names is made, for O_WRONLY or
+  ///               O_RDWR. It goes with its last handle, or gets a name by link(At::inode(file.ino()), ...), if O_EXCL
+  ///               is not given.
   /// @param mode   permission bits of a file created here, less who.umask.
-  /// @error  kNotFound, kExists, kIsDirectory, kAccess, kLoop, kNoSpace, kNotSupported (O_TMPFILE).
-  /// Durability: creation and truncation are durable on return.
+  /// @error  kNotFound, kExists, kIsDirectory, kAccess, kLoop, kNoSpace, kInvalid (O_TMPFILE and O_RDONLY).
+  ///         kNotSupported: a device or a FIFO, which are the kernel's to open. kNoAddress: a socket.
+  /// Durability: creation and truncation are durable on return. A nameless file costs one fence; a crash frees it.
   Result<File> open_file(At at, int flags, u32 mode, const Credentials& who);
   Result<Dir> open_dir(At at, const Credentials& who);
 
@@ -504,6 +669,49 @@ class Filesystem {
   /// @param who  decides whether set-id bits are lost: kept only for uid 0.
   Result<std::size_t> write(InodeNo ino, u64 off, std::span<const std::byte> in, const Credentials& who);
   Result<void> sync(InodeNo ino);
+
+  /// Gives bytes [off, off + len) blocks, takes them away, zeroes them, removes them, or puts as many in between.
+  /// @param mode  0: blocks wherever there are none, reading as zero; the size grows if the range ends behind it.
+  ///              FALLOC_FL_ZERO_RANGE: reads as zero, has blocks; the size grows likewise. With either,
+  ///              FALLOC_FL_KEEP_SIZE: the size stays, and blocks may lie behind it, until it is set by truncation.
+  ///              FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE: reads as zero, whole blocks become free.
+  ///              FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_INSERT_RANGE: what lies behind moves to `off`, or to `off + len`.
+  /// @param off, len  bytes; of whole blocks (4096) for collapse and insert.
+  /// @error  kInvalid: no length; not of whole blocks; collapse up to the end or beyond; insert behind the end.
+  ///         kNotSupported: another mode. kFileTooBig, kNoSpace: nothing has changed. kIsDirectory.
+  ///         kNotSeekable (FIFO), kNoDevice (other special files).
+  /// Concurrency: waits for readers and writers of the inode.
+  /// Durability:  one commit, on return. Set-id bits go as by write().
+  /// Source:      Linux fallocate(2).
+  Result<void> allocate(InodeNo ino, int mode, u64 off, u64 len, const Credentials& who);
+
+  /// The first place from `off` on that has data (SEEK_DATA) or none (SEEK_HOLE). Blocks that were never written count
+  /// as holes; the end of the file is one.
+  /// @error kNoAddress: `off` is not below the size, or no data follows. kInvalid: another `whence`, no regular file.
+  /// Source: Linux lseek(2).
+  Result<u64> seek(InodeNo ino, u64 off, int whence);
+
+  /// Copies up to `len` bytes, at most 64 MiB, less at the source's end or when the pool is full.
+  /// @return bytes copied; 0: the source has none at `from_off`.
+  /// @error  kInvalid: ranges of one file that overlap, or no regular file. kIsDirectory, kNoSpace, kFileTooBig,
+  ///         kOverflow.
+  /// Concurrency: beside readers of the source; waits for readers and writers of the target.
+  /// Durability:  as write(): on return.
+  /// Source:      Linux copy_file_range(2).
+  Result<std::size_t> copy_range(InodeNo from, u64 from_off, InodeNo to, u64 to_off, u64 len, const Credentials& who);
+
+  // Locks by owner, for who speaks for processes: POSIX locks (fcntl) of each process, and flock by open file. They are
+  // kept in DRAM, in one table with those of File.
+
+  /// As File::lock_range, for any owner; opened for what is not asked. @error also kDeadlock.
+  Result<void> lock_range(InodeNo ino, const RangeLock& range, const LockOwner& owner, Wait wait,
+                          LockWait* interruptible = nullptr);
+  /// As File::test_lock. Source: fcntl(2) F_GETLK.
+  Result<std::optional<HeldLock>> test_lock(InodeNo ino, const RangeLock& range, const LockOwner& owner);
+  /// As File::lock.
+  Result<void> lock(InodeNo ino, LockKind kind, const LockOwner& owner, Wait wait, LockWait* interruptible = nullptr);
+  /// Gives back all that an owner has on a file: a process that closes any descriptor of it, an open file that goes.
+  Result<void> release_locks(InodeNo ino, const LockOwner& owner);
 
   /// Keeps an inode's slot and blocks from being reused, whatever happens to its names. Counted.
   /// @error kStale: it is not there any more.

@@ -36,6 +36,12 @@ enum class Errc : u16 {
   kNoAttribute,       ///< ENODATA: no extended attribute or ACL of that name
   kRange,             ///< ERANGE: the caller's buffer is too small, or a name too long for an attribute
   kTooLarge,          ///< E2BIG: the value of an attribute is over 65536 bytes
+  kNotSeekable,       ///< ESPIPE: a pipe has no places in it
+  kNoDevice,          ///< ENODEV: not a file with blocks
+  kNoAddress,         ///< ENXIO: nothing is at that place, or behind it
+  kWouldBlock,        ///< EAGAIN: somebody else has the lock
+  kDeadlock,          ///< EDEADLK: those who have the lock wait for this caller
+  kInterrupted,       ///< EINTR: the wait was ended by LockWait::interrupt()
   // The machine and the pool's state.
   kNoSpace,           ///< ENOSPC
   kNoMemory,          ///< ENOMEM

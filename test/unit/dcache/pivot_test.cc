@@ -25,7 +25,10 @@ class Tree {
       const std::string_view name = path.substr(0, path.find('/'));
       path.remove_prefix(name.size());
       const Component c = make_component(name, cache->keys());
-      Answer answer{at, generation, {0040000 | mode, 0, 0, 0}, false, {}};
+      Answer answer;
+      answer.ino = at;
+      answer.generation = generation;
+      answer.permission = {0040000 | mode, 0, 0, 0};
       Dir* const dir = cache->remember(answer, nullptr);
       REQUIRE(dir != nullptr);
       dentry = cache->find(dir, c);
@@ -248,7 +251,7 @@ TEST_CASE("stage: candidates become pivots at the end of a period, heat is that 
     PathScan scan("/x/y/z", tree.cache->keys());
     const u32 count = scan.next();
     const Prefix prefix = stage.begin(scan, count, kAnybody, counts);
-    stage.arrived(scan, count, prefix.components, *deep, counts);
+    stage.arrived(count, prefix.components, *deep, counts);
     return prefix.components;
   };
   for (int i = 0; i < 10; ++i) CHECK(look() == 0);
