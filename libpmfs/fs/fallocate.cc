@@ -11,6 +11,7 @@
 #include "fs/clock.h"
 #include "fs/file_io.h"
 #include "fs/resolve.h"
+#include "fs/xattr.h"
 
 namespace pmfs {
 
@@ -158,7 +159,7 @@ std::vector<BlockRun> RangeEdit::without_kept(const std::vector<BlockRun>& freed
 
 // ORDER fallocate: copies of blocks at the ends, and new map nodes, lie where nothing points to; bytes that are zeroed
 // behind the old size are not part of the file yet. All of it rides in fence 1.
-//   live words: map root and blocks, size, mode if set-id bits go, times.
+//   live words: map root and blocks, size, mode if set-id bits or security.capability go, times.
 //   crash before fence 2: the old map, and so the old contents. Blocks that became unwritten have not changed.
 Result<void> RangeEdit::finish(u64 new_size, const Credentials& who) {
   media::Inode& inode = ref_.media();
@@ -176,11 +177,11 @@ Result<void> RangeEdit::finish(u64 new_size, const Credentials& who) {
     if (new_size > size_ && !copied_size_) PMFS_TRY(zero_tail(volume_, ref_, size_, new_size));
     commit_.set(inode.size_bytes, new_size);
   }
-  const u32 mode = without_set_id(mode_of(inode), who);
-  if (mode != mode_of(inode)) {
-    const u32 flags = media::low_half(inode.mode_links.get()) & ~u32{0xffff};
-    commit_.set(inode.mode_links, media::join(flags | mode, links_of(inode)));
-  }
+  PMFS_TRY(plan_without_capability(volume_, commit_, ref_, hold_, freed));
+  const u32 old_word = media::low_half(inode.mode_links.get());
+  const u32 flags = old_word & ~u32{0xffff} & ~media::kModeHasCapability;
+  if (const u32 word = flags | without_set_id(mode_of(inode), who); word != old_word)
+    commit_.set(inode.mode_links, media::join(word, links_of(inode)));
   const auto now = static_cast<u64>(now_ns());
   commit_.set(inode.mtime_ns, now);
   commit_.set(inode.ctime_ns, now);

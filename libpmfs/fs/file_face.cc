@@ -11,6 +11,7 @@
 #include "fs/lease.h"
 #include "fs/locks.h"
 #include "fs/resolve.h"
+#include "fs/xattr.h"
 
 namespace pmfs {
 
@@ -109,11 +110,16 @@ Result<Lease> File::direct(u64 off, u64 len, DirectUse use, Holes holes) const {
     if (!may_read(flags_)) return kNotForReading;
     if ((writes || fills) && !may_write(flags_)) return kNotForWriting;
     PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
-    if (writes) {  // as a write would: set-id bits go before anything can be stored
+    if (writes) {  // as a write would: set-id bits and security.capability go before anything can be stored
       PMFS_ASSIGN(const Attributes now, stat());
       SetAttributes change;
       change.mode = without_set_id(now.mode, by(uid_));
       if (*change.mode != now.mode) PMFS_TRY(set_attributes(*volume, inode, change, Credentials::root(), true));
+      if (has_capability(inode.media())) {
+        const auto removed = volume->with_space(
+            [&] { return pmfs::remove_xattr(*volume, inode, "security.capability", Credentials::root()); });
+        if (!removed.ok() && removed.error().code != Errc::kNoAttribute) return removed.error();
+      }
     }
     PMFS_ASSIGN(auto pieces,
                 volume->with_space([&] { return take_lease(*volume, inode, off, len, fills); }));

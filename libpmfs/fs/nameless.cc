@@ -35,6 +35,7 @@ Result<InodeNo> make_nameless(Volume& volume, const InodeRef& dir, u32 mode, boo
     // ORDER nameless: whoever gives it a name may be another thread, whose fences do not order our flushes.
     persist.fence(Order::kNamelessFence);
     if (persist.failed()) return Error{Errc::kIo, "writing to the medium failed", 0};
+    hold.keep();  // of an ACL that it has inherited
   }
   const InodeNo ino = inode.ino();
   volume.inodes.add_nameless(*inode, linkable);

@@ -25,6 +25,7 @@ bool is_fresh(Order why) {
     case Order::kFreshNode:
     case Order::kFreshIndex:
     case Order::kFreshData:
+    case Order::kFreshArea:
     case Order::kFreshTarget:
     case Order::kFreshSlots:
     case Order::kSavedMap:

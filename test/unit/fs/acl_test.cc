@@ -286,6 +286,29 @@ TEST_CASE("acl: many entries lie in blocks, beside attributes; all of it moves i
   CHECK(w.set("/d", AclKind::kAccess, too_many) == Errc::kInvalid);
 }
 
+TEST_CASE("acl: a nameless file begins with the default list, too, and keeps its blocks", "[fs]") {
+  World w;
+  must(w.fs.mkdir("/d", 0777, kRoot));
+  std::string many = "u::rwx";
+  for (int i = 0; i < 100; ++i) many += ",u:" + std::to_string(1000 + i) + ":r-x";
+  many += ",g::r-x,m::rwx,o::---";
+  REQUIRE(w.set("/d", AclKind::kDefault, many) == kNone);
+  File file = must(w.fs.open_file("/d", O_TMPFILE | O_RDWR, 0666, kRoot));
+  w.memory.require_clean();
+  // Blocks that are taken meanwhile are not its own.
+  const Attributes other = must(w.fs.mknod("/other", 0644, 0, kRoot));
+  const std::string data(200'000, 'x');
+  must(w.fs.write(other.ino, 0, std::as_bytes(std::span(data)), kRoot));
+  CHECK(must(file.get_acl(AclKind::kAccess)).size() == 104);
+  must(w.fs.link(At::inode(file.ino()), "/d/name", kRoot));
+  CHECK(w.may("/d/name", user(1001)) == "r--");
+  w.memory.require_clean();
+  must(file.close());
+  w.memory.reopen_after_kill();
+  CHECK(must(w.memory->get_acl("/d/name", AclKind::kAccess, kRoot)).size() == 104);
+  w.memory.require_clean();
+}
+
 TEST_CASE("acl: as Linux's attributes", "[fs]") {
   World w;
   const auto bytes = [](std::initializer_list<int> list) {

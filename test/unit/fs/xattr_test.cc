@@ -412,6 +412,17 @@ TEST_CASE("xattr: security.capability goes when contents or owner change, in the
     must(fs.write(file.ino, 20000, bytes("far"), kRoot));
     gone();
     with(other);
+    must(fs.allocate(file.ino, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096, kRoot));
+    gone();
+    with(other);
+    {
+      File open = must(fs.open_file("/f", O_RDWR, 0, kRoot));
+      must(fs.write(file.ino, 0, bytes("data"), kRoot));
+      REQUIRE(set(fs, "/f", "security.capability", "caps") == kNone);
+      must(open.direct(0, 4, DirectUse::kWrite));
+    }
+    gone();
+    with(other);
     change = {};
     change.size_bytes = 4;
     must(fs.set_attributes("/f", change, kRoot));
