@@ -95,6 +95,7 @@ breaking include-direction fuse_bridge/ops.cc "add fuse_bridge/ops.cc '#include 
 breaking include-direction libpmfs/tools/mount_command.cc "add libpmfs/tools/mount_command.cc '#include \"base/persist.h\"'"
 breaking include-direction libpmfs/tools/ls.h "add libpmfs/tools/ls.h '#include \"fuse_bridge/mount.h\"'"
 breaking include-direction examples/hello.cc "add examples/hello.cc '#include \"base/persist.h\"'"
+breaking include-direction libpmfs/c_api/files.cc "mkdir libpmfs/c_api; add libpmfs/c_api/files.cc '#include \"fs/dir.h\"'"
 breaking include-direction libpmfs/include/pmfs/pmfs.hpp "add libpmfs/include/pmfs/pmfs.hpp '#include \"base/persist.h\"'"
 breaking include-direction examples/hello.cc "add examples/hello.cc '#include <pmfs/types.h>'"
 

@@ -8,8 +8,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
-#include <map>
 #include <thread>
 
 #include "c_api/convert.h"
@@ -340,6 +340,17 @@ TEST_CASE("C interface: files are written, read, cut, copied and locked as by C+
   CHECK(pmfs_file_lock_range(other, PMFS_LOCK_EXCLUSIVE, 9, UINT64_MAX, 0) == -EAGAIN);
   CHECK(pmfs_file_lock_range(other, PMFS_LOCK_EXCLUSIVE, 10, UINT64_MAX, 0) == 0);
   CHECK(pmfs_file_lock_range(other, PMFS_LOCK_SHARED, 10, 20, 0) == -EBADF);  // not opened for reading
+  std::atomic<bool> answered{false};
+  int answer = 1;
+  std::thread waits([&] {
+    answer = pmfs_file_lock(c, PMFS_LOCK_EXCLUSIVE, 1);
+    answered = true;
+  });
+  for (int i = 0; i < 10'000 && !answered; ++i) std::this_thread::yield();  // one that does not wait says so by now
+  CHECK(!answered);
+  CHECK(pmfs_file_lock(other, PMFS_UNLOCK, 0) == 0);
+  waits.join();
+  CHECK(answer == 0);
 
   CHECK(pmfs_close(t.c) == -EBUSY);  // and the handle still serves:
   CHECK(pmfs_sync(t.c) == 0);
