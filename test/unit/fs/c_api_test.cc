@@ -247,6 +247,8 @@ TEST_CASE("C interface: attributes are set and seen as by C++", "[unit][fs]") {
   CHECK(pmfs_utimens(t.c, pmfs_path("/f"), PMFS_TIME_OMIT, 6, &kCRoot) == 0);
   CHECK(seen().atime_ns == 5);
   CHECK(seen().mtime_ns == 6);
+  CHECK(pmfs_utimens(t.c, pmfs_path("/f"), 5, PMFS_TIME_NOW, &kCRoot) == 0);
+  CHECK(seen().mtime_ns != PMFS_TIME_NOW);
   CHECK(pmfs_utimens(t.c, pmfs_path("/f"), PMFS_TIME_NOW, PMFS_TIME_NOW, &kCRoot) == 0);
   CHECK(seen().atime_ns > 1'000'000'000);
   CHECK(seen().mtime_ns > 1'000'000'000);
