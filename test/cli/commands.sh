@@ -149,7 +149,7 @@ expect 0 "$PMFS" stat "$pool" /touched --json
 shown '"atime_ns":1000000000500000000,"mtime_ns":1893553440000000000,'
 timed=/link2 both touch -h -d '2011-11-11 11:11' @/link2
 touch -d '2003-03-03 03:03:03.25' "$tree/keep"
-expect 0 "$PMFS" touch -d @$(date -d '2003-03-03 03:03:03' +%s).25 "$pool" /touched
+expect 0 "$PMFS" touch -d "@$(date -d '2003-03-03 03:03:03' +%s).25" "$pool" /touched
 expect 0 "$PMFS" touch -r /touched "$pool" /keep
 times /keep
 expect 0 "$PMFS" touch "$pool" /keep
@@ -172,7 +172,7 @@ both chmod 600 @/link2
 both chmod 600 @/dangling-not-there
 both chmod -R go-rwx,u+rwX @/a @/team
 both chmod -R 755 @/to-a
-for mode in 8 77777 u u+q ,u+x u+x, ''; do expect 2 "$PMFS" chmod "$pool" "$mode" /keep; done
+for mode in 8 77777 u u+q ",u+x" "u+x," ''; do expect 2 "$PMFS" chmod "$pool" "$mode" /keep; done
 if [ -n "$root" ]; then
   both chmod 6755 @/keep
   both chown 1234 @/keep
@@ -302,7 +302,7 @@ expect 0 "$PMFS" du "$pool" /special-a
 total=$(tail -1 "$work/out" | cut -f1)
 [ "$(tail -1 "$work/out" | cut -f2)" = /special-a ] || fail "du: the last line is $(tail -1 "$work/out")"
 expect 0 "$PMFS" du -s "$pool" /special-a
-[ "$(cat "$work/out")" = "$total	/special-a" ] || fail "du -s: $(cat "$work/out")"
+[ "$(cat "$work/out")" = "$(printf '%s\t/special-a' "$total")" ] || fail "du -s: $(cat "$work/out")"
 expect 0 "$PMFS" du -s "$pool" /special-a/data
 [ "$(cut -f1 "$work/out")" = "$(du -s "$tree/special-a/data" | cut -f1)" ] || fail "du of a file: $(cat "$work/out")"
 expect 0 "$PMFS" du -s "$pool" /special-a/data /special-a/hard
