@@ -29,18 +29,12 @@ void each_to_destination(Filesystem& fs, const Options& options, Failures& failu
                 [&](const std::string& source) { return each(source, to->for_source(source)); });
 }
 
-/// rename() leaves two names of one file both alone; mv takes the first away.
+/// rename() does nothing with two names of one file, and says nothing; here it is an error, as of mv(1).
 Result<void> move(Filesystem& fs, const std::string& from, const std::string& to, bool no_replace) {
   PMFS_ASSIGN(const Attributes source, look(fs, from));
   const Result<Attributes> target = fs.stat(without_end_slashes(to), Credentials::root(), Follow::kNo);
-  if (target.ok() && target->ino == source.ino) {
-    PMFS_ASSIGN(const Attributes from_dir, fs.stat(parent_of(from), Credentials::root()));
-    PMFS_ASSIGN(const Attributes to_dir, fs.stat(parent_of(to), Credentials::root()));
-    const bool one_name = from_dir.ino == to_dir.ino && last_name(from) == last_name(to);
-    if (one_name || source.type() == FileType::kDirectory) {
-      return Error{Errc::kInvalid, "source and destination are the same"};
-    }
-    if (!no_replace) return fs.unlink(from, Credentials::root());
+  if (target.ok() && target->ino == source.ino && !no_replace) {
+    return Error{Errc::kInvalid, "source and destination are the same"};
   }
   return fs.rename(from, to, no_replace ? unsigned{RENAME_NOREPLACE} : 0u, Credentials::root());
 }

@@ -38,7 +38,9 @@ void remove(Filesystem& fs, const std::string& path, const Options& options, Fai
   if (name == "." || name == "..") return failures.add(path, "neither . nor .. is removed; give the directory's name");
   const Result<Attributes> found = look(fs, path);
   if (!found.ok()) {
-    if (!options.force || found.error().code != Errc::kNotFound) failures.add(path, found.error());
+    const bool absent = !fs.stat(without_end_slashes(path), Credentials::root(), Follow::kNo).ok() &&
+                        (found.error().code == Errc::kNotFound || found.error().code == Errc::kNotDirectory);
+    if (!options.force || !absent) failures.add(path, found.error());
     return;
   }
   if (found->ino == kRootIno) return failures.add(path, "the root directory stays; give the names of what is in it");

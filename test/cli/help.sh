@@ -10,7 +10,7 @@ shown Example
 
 # The commands are those that --help lists.
 commands=$("$PMFS" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p')
-for wanted in mkfs import export check info dump count ls stat cat put get df grow trace; do
+for wanted in mkfs import export check info dump count ls stat cat put get df grow trace mkdir rmdir mv cp rm ln tree find du chmod chown truncate touch; do
   grep -qx "$wanted" <<<"$commands" || fail "--help does not list $wanted"
 done
 for command in $commands; do

@@ -160,6 +160,18 @@ void test_all(const Tool& tool) {
   expect(found_quoted, "ls: a name that is UTF-8 is given as it is");
   expect(tool.object({"ls", tool.pool(), "-a"})["rows"].size() == 5, "ls -a: rows");
 
+  for (const char* lister : {"find", "tree"}) {
+    const Json all = tool.object({lister, tool.pool()});
+    expect(all["rows"].size() == 4, std::string(lister) + ": rows");
+    bool bad = false;
+    for (const Json& row : all["rows"]) bad = bad || row.value("path_base64", "") == "L2JhZP/Ar25hbWU=";
+    expect(bad, std::string(lister) + ": path_base64 has the bytes of a path that is not UTF-8");
+  }
+  const Json used = tool.object({"du", tool.pool()});
+  expect(used["rows"].size() == 1 && used["rows"][0].value("path", "") == "/" &&
+             used["rows"][0].value("used_bytes", 0) >= 3 * 4096,
+         "du: rows");
+
   const Json check = tool.object({"check", tool.pool()});
   expect(check.value("clean", false) && check["rows"].empty(), "check: clean");
   expect(check.value("inodes", 0) == 4 && check.value("directories", 0) == 1 && check.value("entries", 0) == 3,
