@@ -1,6 +1,7 @@
 #include "dcache/batch.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace pmfs::dcache {
 
@@ -19,9 +20,30 @@ void BatchWalk::resolve_alone(InodeNo start, BatchItem& item) {
   }
 }
 
+// A path whose directory's text is known need not be cut.
+bool BatchWalk::prepare_known(const BatchItem& item, Pending& pending) {
+  const std::size_t slash = item.path.rfind('/');
+  if (slash == 0 || slash == std::string_view::npos || item.path[0] != '/') return false;
+  const std::string_view name = item.path.substr(slash + 1);
+  if (name.empty() || name.size() > kNameMax || name == "." || name == "..") return false;
+  PathScan directory(item.path.substr(0, slash), cache_->keys());
+  const u64 prefix = directory.uncut_hash();
+  const Memo& memo = memo_[prefix & memo_mask_];
+  if (memo.dir == nullptr || memo.prefix != prefix || memo.text != directory.uncut()) return false;
+  counts_->count(Count::kShared, memo.components);
+  pending.dir = memo.dir;
+  pending.trailing_slash = false;
+  const char* const begin = item.path.data();
+  pending.last =
+      component_of(name.data(), static_cast<u32>(name.size()), begin, begin + item.path.size(), cache_->keys());
+  cache_->prefetch(pending.dir, pending.last);
+  return true;
+}
+
 void BatchWalk::prepare(InodeNo start, BatchItem& item, Pending& pending) {
   pending.item = &item;
   pending.dir = nullptr;
+  if (prepare_known(item, pending)) return;
   if (item.path[0] != '/' && start != kRootIno) return;
   PathScan scan(item.path, cache_->keys());
   const u32 count = scan.next();
@@ -33,7 +55,7 @@ void BatchWalk::prepare(InodeNo start, BatchItem& item, Pending& pending) {
   } else {
     const u64 prefix = scan.prefix(count - 2);
     const std::string_view text = scan.text_to(count - 2);
-    Memo& memo = memo_[prefix % kMemo];
+    Memo& memo = memo_[prefix & memo_mask_];
     if (memo.dir != nullptr && memo.prefix == prefix && memo.text == text) {
       pending.dir = memo.dir;
       counts_->count(Count::kShared, count - 1);
@@ -46,7 +68,7 @@ void BatchWalk::prepare(InodeNo start, BatchItem& item, Pending& pending) {
       if (!found.ok()) return;  // walked alone, it gets its own error
       Dir* const dir = cache_->find_dir(found->ino);
       if (dir == nullptr || dir->generation != found->generation) return;
-      memo = {prefix, text, dir};
+      memo = {prefix, text, dir, count - 1};
       pending.dir = dir;
     }
   }
@@ -72,14 +94,16 @@ void BatchWalk::finish(InodeNo start, Pending& pending) {
 }
 
 void BatchWalk::resolve(InodeNo start, std::span<BatchItem> items) {
-  if (cache_ == nullptr) {
+  if (cache_ == nullptr || items.size() <= kFew) {
     const RcuReadGuard reading;
     for (BatchItem& item : items) resolve_alone(start, item);
     return;
   }
+  memo_mask_ = std::min(kMemo, static_cast<u32>(std::bit_ceil(std::min<std::size_t>(items.size(), kMemo)) * 2)) - 1;
+  memo_ = std::make_unique_for_overwrite<Memo[]>(memo_mask_ + 1);
   for (std::size_t at = 0; at < items.size(); at += kSection) {
     const RcuReadGuard reading;
-    std::fill(std::begin(memo_), std::end(memo_), Memo{});  // directories are known as long as the section lasts
+    std::fill_n(memo_.get(), memo_mask_ + 1, Memo{});  // directories are known as long as the section lasts
     const std::size_t end = std::min(at + kSection, items.size());
     for (std::size_t first = at; first < end; first += kGroup) {
       Pending pending[kGroup];

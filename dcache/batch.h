@@ -8,6 +8,8 @@
 //       component in the table of dentries is asked for; then they are looked up. So the waits for memory overlap.
 #pragma once
 
+#include <memory>
+
 #include "dcache/path_cache.h"
 
 namespace pmfs::dcache {
@@ -21,12 +23,14 @@ class BatchWalk {
 
  private:
   static constexpr u32 kGroup = 16;
-  static constexpr u32 kMemo = 256;  // prefixes remembered; a power of two
+  static constexpr u32 kMemo = 1024;      // prefixes remembered at most; a power of two
+  static constexpr std::size_t kFew = 3;  // so many paths have next to nothing to share
 
   struct Memo {
     u64 prefix;
-    std::string_view text;
+    std::string_view text;  // canonical
     Dir* dir;
+    u32 components;
   };
   struct Pending {
     BatchItem* item;
@@ -36,6 +40,7 @@ class BatchWalk {
   };
 
   void resolve_alone(InodeNo start, BatchItem& item);
+  bool prepare_known(const BatchItem& item, Pending& pending);
   void prepare(InodeNo start, BatchItem& item, Pending& pending);
   void finish(InodeNo start, Pending& pending);
 
@@ -44,7 +49,8 @@ class BatchWalk {
   Resolver* resolver_;
   ThreadBlock* counts_;
   const Searcher& who_;
-  Memo memo_[kMemo];
+  u32 memo_mask_ = 0;
+  std::unique_ptr<Memo[]> memo_;  // written as far as it is used
 };
 
 }  // namespace pmfs::dcache

@@ -14,9 +14,9 @@
 //       it, and it corrects or drops by itself what a request changes beside the inode in the reply (test/fuse,
 //       attr_coherence). A second door to a mounted pool will have to send invalidations, and not from a handler.
 // Threads: handlers run in any number of threads. Nothing here throws through libfuse, which is C.
-// Not here: locks. Without a handler the kernel gets ENOSYS once, remembers, and has local ones. To keep locks we would
-// have to be told of each close: an OPEN, FLUSH and RELEASE for every file that anybody opens (B3), and one kernel's own
-// locks are as good for the one mount that a pool can have.
+// Not here: locks. Without a handler the kernel gets ENOSYS once, remembers, and has local ones. To keep locks we
+// would have to be told of each close: an OPEN, FLUSH and RELEASE for every file that anybody opens (B3), and one
+// kernel's own locks are as good for the one mount that a pool can have.
 #pragma once
 
 #include <array>

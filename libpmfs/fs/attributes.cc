@@ -42,7 +42,7 @@ bool peek_attributes(const Volume& volume, InodeNo ino, u64 generation, Attribut
   bool live = false;
   const auto look = [&](const media::Inode& inode, i64 waiting_atime_ns) {
     live = media::low_half(inode.state_gen.get()) == media::kSlotLive;
-    read_attributes(ino, inode, waiting_atime_ns, found);
+    if (live) read_attributes(ino, inode, waiting_atime_ns, found);  // else somebody may be filling the slot
   };
   const InodeState* const state = volume.inodes.peek(ino);
   const u64 seen = state == nullptr ? 0 : state->version.look();

@@ -32,12 +32,13 @@ Attributes bare_attributes(const dcache::Found& found) {
 }
 
 // One path of a batch that has been found: its attributes, or, if it is gone since, what the path leads to now.
-void fill(Volume& volume, const At& at, const Credentials& who, const BatchOptions& options,
-          const dcache::Found& found, Resolved& result) {
+void fill(Volume& volume, const At& at, const Credentials& who, const BatchOptions& options, const dcache::Found& found,
+          Resolved& result) {
   if (!options.attributes) {
     result.attributes = bare_attributes(found);
     return;
   }
+  if (peek_attributes(volume, found.ino, found.generation, result.attributes)) return;
   auto attributes = attributes_of_found(volume, found);
   for (int tries = 0; !attributes.ok() && attributes.error().code == Errc::kStale && tries < kTries; ++tries) {
     auto inode = resolve(volume, at, who, options.follow);
@@ -70,7 +71,7 @@ Result<void> Filesystem::resolve(std::span<const std::string_view> paths, std::s
   if (paths.size() > results.size()) return Error{Errc::kInvalid, "there are more paths than results", 0};
   try {
     Volume& volume = impl_->volume();
-    constexpr std::size_t kPiece = 256;
+    constexpr std::size_t kPiece = 1024;
     std::vector<dcache::BatchItem> items(std::min(paths.size(), kPiece));
     const dcache::Searcher searching = searcher(who, options.beneath, options.no_links);
     for (std::size_t first = 0; first < paths.size(); first += kPiece) {

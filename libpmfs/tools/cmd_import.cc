@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "open_pool.h"
+#include "pool_work.h"
 #include "report.h"
 #include "tree_copy.h"
 
@@ -21,22 +22,6 @@ struct Options {
   std::string host_dir;
   std::string pool_dir;
 };
-
-/// Makes `path` and what is missing above it. @param made  whether the last component was missing.
-Result<Attributes> make_directories(Filesystem& fs, const std::string& path, bool& made) {
-  Credentials who = operator_credentials();
-  for (std::size_t end = 0; end != std::string::npos;) {
-    const std::size_t begin = path.find_first_not_of('/', end);
-    if (begin == std::string::npos) break;
-    end = path.find('/', begin);
-    const Result<Attributes> step = fs.mkdir(std::string_view(path).substr(0, end), 0755, who);
-    made = step.ok();
-    if (!step.ok() && step.error().code != Errc::kExists) return step.error();
-  }
-  PMFS_ASSIGN(Attributes found, fs.stat(path.empty() ? "/" : path, Credentials::root()));
-  if (found.type() != FileType::kDirectory) return Error{Errc::kNotDirectory, ""};
-  return found;
-}
 
 Result<bool> is_empty(Filesystem& fs, InodeNo ino) {
   PMFS_ASSIGN(Dir dir, fs.open_dir(At::inode(ino), Credentials::root()));
@@ -51,7 +36,7 @@ Result<bool> is_empty(Filesystem& fs, InodeNo ino) {
 bool import_into(Filesystem& fs, const Options& options, HostFd host_dir) {
   const std::string subject = options.pool + ": " + options.pool_dir;
   bool made = false;
-  const Result<Attributes> target = make_directories(fs, options.pool_dir, made);
+  const Result<Attributes> target = make_directories(fs, options.pool_dir, 0755, operator_credentials(), made);
   if (!target.ok()) {
     report(subject, target.error());
     return false;

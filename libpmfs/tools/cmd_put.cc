@@ -11,6 +11,7 @@
 #include "file_copy.h"
 #include "host_fd.h"
 #include "open_pool.h"
+#include "pool_work.h"
 #include "report.h"
 
 namespace pmfs::tools {
@@ -23,18 +24,10 @@ struct Options {
   std::string host_file = "-";
 };
 
-u32 current_umask() {
-  const mode_t mask = umask(0);
-  umask(mask);
-  return mask;
-}
-
 /// @return whether everything is in the pool.
 bool put_file(Filesystem& fs, const Options& options, int host_fd, u32 mode) {
   const std::string subject = options.pool + ": " + options.path;
-  Credentials who = operator_credentials();
-  who.umask = current_umask();
-  Result<File> file = fs.open_file(options.path, O_WRONLY | O_CREAT | O_TRUNC, mode, who);
+  Result<File> file = fs.open_file(options.path, O_WRONLY | O_CREAT | O_TRUNC, mode, creator_credentials());
   if (!file.ok()) {
     report(subject, file.error());
     return false;

@@ -11,6 +11,7 @@
 #include "file_copy.h"
 #include "report.h"
 #include "tree_copy.h"
+#include "walk.h"
 #include "xattr_copy.h"
 
 namespace pmfs::tools {
@@ -23,11 +24,6 @@ struct timespec to_timespec(i64 ns) {
   time.tv_sec = ns / kSecond - (ns % kSecond < 0 ? 1 : 0);
   time.tv_nsec = ns % kSecond + (ns % kSecond < 0 ? kSecond : 0);
   return time;
-}
-
-bool is_plain_name(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
-         name.find('\0') == std::string_view::npos;
 }
 
 /// Where the first name of an object went, from the top of the destination, and what was made there.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <deque>
 #include <exception>
 #include <string_view>
 #include <vector>
@@ -23,12 +24,25 @@ int usage_code(int argc, char** argv) {
   return kExitUsage;
 }
 
+/// find(1) writes its tests with one minus, which CLI11 takes for several options of one letter.
+void use_long_options(std::vector<char*>& words, std::deque<std::string>& memory) {
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word == "--") return;
+    const bool takes_value = word == "-name" || word == "-type" || word == "-maxdepth";
+    if (takes_value || word == "-print0") words[i] = memory.emplace_back("-" + std::string(word)).data();
+    if (takes_value) ++i;
+  }
+}
+
 /// mount(8) runs "mount.TYPE POOL DIR [-nv] [-o OPTIONS]". Called by such a name, the words are those of `pmfs mount`.
-std::vector<char*> command_line(int argc, char** argv) {
+/// @param memory  of words that are not the caller's.
+std::vector<char*> command_line(int argc, char** argv, std::deque<std::string>& memory) {
   static char mount_command[] = "mount";
   std::vector<char*> words(argv, argv + argc);
   const std::string_view program = argc > 0 ? argv[0] : "";
   if (program.substr(program.rfind('/') + 1).starts_with("mount.")) words.insert(words.begin() + 1, mount_command);
+  if (words.size() > 1 && std::string_view(words[1]) == "find") use_long_options(words, memory);
   words.push_back(nullptr);
   return words;
 }
@@ -66,6 +80,10 @@ int run(int argc, char** argv) {
   add_getfattr(app, exit_code);
   add_setfattr(app, exit_code);
   add_getfacl(app, exit_code);
+  for (const auto add : {add_mkdir, add_rmdir, add_mv, add_cp, add_rm, add_ln, add_tree, add_find, add_du, add_chmod,
+                         add_chown, add_truncate, add_touch}) {
+    add(app, exit_code);
+  }
   add_dump(app, exit_code);
   add_count(app, exit_code);
   add_trace(app, exit_code);
@@ -84,7 +102,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    std::vector<char*> words = command_line(argc, argv);
+    std::deque<std::string> memory;
+    std::vector<char*> words = command_line(argc, argv, memory);
     return finish_stdout(run(static_cast<int>(words.size()) - 1, words.data()));
   } catch (const std::exception& error) {
     report_text("internal error", error.what());

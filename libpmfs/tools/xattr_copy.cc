@@ -95,4 +95,20 @@ Result<void> export_xattrs(Filesystem& fs, InodeNo ino, int fd, bool& complete) 
   return {};
 }
 
+Result<void> copy_xattrs(Filesystem& fs, InodeNo from, InodeNo to) {
+  PMFS_ASSIGN(const std::vector<std::string> names, xattr_names(fs, from));
+  PMFS_ASSIGN(const std::vector<std::string> there, xattr_names(fs, to));
+  for (const char* acl : kAcls) {
+    const bool inherited = std::find(there.begin(), there.end(), acl) != there.end();
+    if (inherited && std::find(names.begin(), names.end(), acl) == names.end()) {
+      PMFS_TRY(fs.remove_xattr(At::inode(to), acl, kRoot, Follow::kNo));
+    }
+  }
+  for (const std::string& name : names) {
+    PMFS_ASSIGN(const std::string value, xattr_value(fs, from, name));
+    PMFS_TRY(fs.set_xattr(At::inode(to), name, bytes_of(value), 0, kRoot, Follow::kNo));
+  }
+  return {};
+}
+
 }  // namespace pmfs::tools

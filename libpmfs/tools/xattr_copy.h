@@ -1,4 +1,4 @@
-// Extended attributes and ACLs of one object, between the host and a pool.
+// Extended attributes and ACLs of one object, between the host and a pool, or within one.
 #pragma once
 
 #include "pmfs/pmfs.hpp"
@@ -27,5 +27,8 @@ Result<void> import_xattrs(Filesystem& fs, const HostPlace& from, InodeNo ino, b
 /// @param complete  false when the host refused one.
 /// @error of the pool.
 Result<void> export_xattrs(Filesystem& fs, InodeNo ino, int fd, bool& complete);
+
+/// Gives an inode the attributes that another of the same pool has, and no ACL that it has inherited.
+Result<void> copy_xattrs(Filesystem& fs, InodeNo from, InodeNo to);
 
 }  // namespace pmfs::tools

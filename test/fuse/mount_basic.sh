@@ -93,7 +93,6 @@ same "$(stat -c %Y dangling)" -315619200 "a link's own time, before the epoch"
 same "$(stat -c %a masked masked/file masked/pipe | tr '\n' ' ')" "750 640 640 " "umask"
 mkdir setgid; chown 0:777 setgid; chmod 2775 setgid; mkdir setgid/sub; touch setgid/file
 same "$(stat -c %g:%a setgid/sub) $(stat -c %g setgid/file)" "777:2755 777" "a set-group-id directory hands on its group"
-! command -v setfattr >/dev/null || refused "not supported" setfattr -n nothing.x -v 1 hard # known name spaces: xattr.sh
 sync -f hard; sync hard; sync dir # fsync of a file and of a directory
 
 # Space.

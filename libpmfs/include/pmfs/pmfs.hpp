@@ -29,9 +29,12 @@
 #include "pmfs/result.h"
 #include "pmfs/types.h"
 
-#pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
-
 struct pmemobjpool;  // libpmemobj's PMEMobjpool
+namespace pmfs {
+struct Volume;  // internal, so its first declaration stands before what is exported
+}
+
+#pragma GCC visibility push(default)  // what this header declares is what libpmfs.so exports
 
 namespace pmfs {
 

@@ -1,0 +1,195 @@
+// The C interface: open files and directories.
+#include <fcntl.h>
+
+#include "c_api/convert.h"
+
+using namespace pmfs;
+using namespace pmfs::c_api;
+
+namespace {
+
+static_assert(static_cast<int>(LockKind::kNone) == PMFS_UNLOCK);
+static_assert(static_cast<int>(LockKind::kShared) == PMFS_LOCK_SHARED);
+static_assert(static_cast<int>(LockKind::kExclusive) == PMFS_LOCK_EXCLUSIVE);
+
+Result<LockKind> lock_kind_of(int kind) {
+  if (kind < PMFS_UNLOCK || kind > PMFS_LOCK_EXCLUSIVE) return invalid("there is no such kind of lock");
+  return static_cast<LockKind>(kind);
+}
+
+Wait wait_of(int wait) { return wait != 0 ? Wait::kYes : Wait::kNo; }
+
+pmfs_dir_entry entry_of(const DirEntry& from) {
+  static_assert(sizeof(pmfs_dir_entry::name) > kNameMax);
+  pmfs_dir_entry to{};
+  to.type = mode_bits(from.type);
+  to.inode = to_u64(from.ino);
+  to.cookie = from.cookie;
+  to.name_bytes = from.name_len;
+  from.view().copy(to.name, kNameMax);
+  return to;
+}
+
+}  // namespace
+
+int pmfs_open_file(pmfs_t* fs, pmfs_location_t at, int flags, std::uint32_t mode, const pmfs_credentials* who,
+                   pmfs_file_t** file) {
+  return answer([&]() -> Result<void> {
+    if (file == nullptr) return invalid("there is no place for the handle");
+    *file = nullptr;
+    PMFS_ASSIGN(const Call call, call_on(fs, at, who));
+    if (call.where.follow == Follow::kNo) flags |= O_NOFOLLOW;
+    // The handle is made first: no file is created and then lost to a lack of memory.
+    std::unique_ptr<pmfs_file_t> handle(new (std::nothrow) pmfs_file_t{{}, (flags & O_APPEND) != 0});
+    if (handle == nullptr) return no_memory();
+    PMFS_ASSIGN(handle->file, call.fs.open_file(call.where.at, flags, mode, call.who));
+    *file = handle.release();
+    return {};
+  });
+}
+
+int pmfs_file_close(pmfs_file_t* file) {
+  return answer([&]() -> Result<void> {
+    PMFS_TRY(open_of(file));
+    const std::unique_ptr<pmfs_file_t> gone(file);
+    return gone->file.close();
+  });
+}
+
+std::uint64_t pmfs_file_inode(const pmfs_file_t* file) { return file == nullptr ? 0 : to_u64(file->file.ino()); }
+
+std::int64_t pmfs_file_read(const pmfs_file_t* file, std::uint64_t off, void* memory, std::size_t bytes) {
+  return answer([&]() -> Result<std::size_t> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    PMFS_ASSIGN(const std::span<std::byte> out, buffer<std::byte>(memory, bytes));
+    return open->read(off, out);
+  });
+}
+
+std::int64_t pmfs_file_write(pmfs_file_t* file, std::uint64_t off, const void* memory, std::size_t bytes) {
+  return answer([&]() -> Result<std::size_t> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    PMFS_ASSIGN(const std::span<const std::byte> in, buffer<const std::byte>(memory, bytes));
+    return open->write(off, in);
+  });
+}
+
+std::int64_t pmfs_file_append(pmfs_file_t* file, const void* memory, std::size_t bytes) {
+  return answer([&]() -> Result<std::size_t> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    PMFS_ASSIGN(const std::span<const std::byte> in, buffer<const std::byte>(memory, bytes));
+    if (!file->appends) return Error{Errc::kBadHandle, "the file was not opened with O_APPEND", 0};
+    return open->write(0, in);  // O_APPEND decides where
+  });
+}
+
+int pmfs_file_sync(pmfs_file_t* file) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    return open->sync();
+  });
+}
+
+int pmfs_file_stat(const pmfs_file_t* file, pmfs_attributes* attributes) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    PMFS_TRY(fillable(attributes));
+    PMFS_ASSIGN(const Attributes found, open->stat());
+    put(attributes_of(found), attributes);
+    return {};
+  });
+}
+
+int pmfs_file_truncate(pmfs_file_t* file, std::uint64_t size_bytes) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    return open->truncate(size_bytes);
+  });
+}
+
+int pmfs_file_allocate(pmfs_file_t* file, int mode, std::uint64_t off, std::uint64_t bytes) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    return open->allocate(mode, off, bytes);
+  });
+}
+
+std::int64_t pmfs_file_seek(const pmfs_file_t* file, std::uint64_t off, int whence) {
+  return answer([&]() -> Result<u64> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    return open->seek(off, whence);
+  });
+}
+
+std::int64_t pmfs_file_copy(const pmfs_file_t* from, std::uint64_t off, pmfs_file_t* to, std::uint64_t to_off,
+                            std::uint64_t bytes) {
+  return answer([&]() -> Result<std::size_t> {
+    PMFS_ASSIGN(const File* const source, open_of(from));
+    PMFS_TRY(open_of(to));
+    return source->copy_to(off, to->file, to_off, bytes);
+  });
+}
+
+int pmfs_file_lock(pmfs_file_t* file, int kind, int wait) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    PMFS_ASSIGN(const LockKind wanted, lock_kind_of(kind));
+    return open->lock(wanted, wait_of(wait));
+  });
+}
+
+int pmfs_file_lock_range(pmfs_file_t* file, int kind, std::uint64_t first, std::uint64_t last, int wait) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    PMFS_ASSIGN(const LockKind wanted, lock_kind_of(kind));
+    return open->lock_range({wanted, first, last}, wait_of(wait));
+  });
+}
+
+int pmfs_open_dir(pmfs_t* fs, pmfs_location_t at, const pmfs_credentials* who, pmfs_dir_t** dir) {
+  return answer([&]() -> Result<void> {
+    if (dir == nullptr) return invalid("there is no place for the handle");
+    *dir = nullptr;
+    PMFS_ASSIGN(const Call call, call_on(fs, at, who));
+    if (call.where.follow == Follow::kNo) return invalid("a directory is always opened through links");
+    PMFS_ASSIGN(Dir opened, call.fs.open_dir(call.where.at, call.who));
+    *dir = new (std::nothrow) pmfs_dir_t{std::move(opened)};
+    if (*dir == nullptr) return no_memory();
+    return {};
+  });
+}
+
+int pmfs_dir_read(pmfs_dir_t* dir, std::uint64_t cookie, pmfs_dir_entry* entry, pmfs_attributes* attributes) {
+  bool there = false;
+  const int error = answer([&]() -> Result<void> {
+    PMFS_ASSIGN(Dir* const open, open_of(dir));
+    PMFS_TRY(fillable(entry));
+    PMFS_TRY(fillable(attributes, Given::kMay));
+    DirEntry found;
+    Attributes about;
+    PMFS_ASSIGN(there, attributes == nullptr ? open->read(cookie, found) : open->read(cookie, found, about));
+    if (!there) return {};
+    put(entry_of(found), entry);
+    put(attributes_of(about), attributes);
+    return {};
+  });
+  return error != 0 ? error : static_cast<int>(there);
+}
+
+int pmfs_dir_rewind(pmfs_dir_t* dir) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(Dir* const open, open_of(dir));
+    open->rewind();
+    return {};
+  });
+}
+
+std::uint64_t pmfs_dir_inode(const pmfs_dir_t* dir) { return dir == nullptr ? 0 : to_u64(dir->dir.ino()); }
+
+int pmfs_dir_close(pmfs_dir_t* dir) {
+  return answer([&]() -> Result<void> {
+    PMFS_TRY(open_of(dir));
+    const std::unique_ptr<pmfs_dir_t> gone(dir);
+    return gone->dir.close();
+  });
+}
