@@ -83,7 +83,7 @@ Result<std::string> read_blocks(const Volume& volume, InodeNo ino, u64 root, Are
   return bytes;
 }
 
-// Writes an area into fresh blocks. @param goal  a block near which they should lie.
+// Writes an area into fresh blocks.
 Result<MapChange> write_blocks(Volume& volume, InodeNo ino, AreaKind kind, std::string_view bytes, BlockHold& hold) {
   Persist& persist = volume.persist;
   media::AreaHeader header{};
@@ -97,17 +97,12 @@ Result<MapChange> write_blocks(Volume& volume, InodeNo ino, AreaKind kind, std::
   u64 done = 0;
   for (u64 logical = 0; logical < blocks;) {
     PMFS_ASSIGN(const BlockRun run, hold.take(blocks - logical, extents.empty() ? 0 : extents.back().block + 1));
-    std::byte* to = persist.memory().at(block_off(run.first));
-    u64 room = run.count * kBlockBytes;
-    if (logical == 0) {
-      persist.write(to, &header, sizeof(header));
-      persist.flush(to, sizeof(header), Order::kFreshArea);
-      to += kHeaderBytes;
-      room -= kHeaderBytes;
-    }
-    const u64 here = std::min<u64>(room, bytes.size() - done);
-    persist.write(to, bytes.data() + done, here);
-    persist.flush(to, here, Order::kFreshArea);
+    std::byte* const block = persist.memory().at(block_off(run.first));
+    const u64 skip = logical == 0 ? kHeaderBytes : 0;
+    const u64 here = std::min<u64>(run.count * kBlockBytes - skip, bytes.size() - done);
+    if (skip != 0) persist.write(block, &header, sizeof(header));
+    persist.write(block + skip, bytes.data() + done, here);
+    persist.flush(block, skip + here, Order::kFreshArea);
     done += here;
     extents.push_back({logical, run.count, run.first, false});
     logical += run.count;
