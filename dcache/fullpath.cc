@@ -38,7 +38,7 @@ Prefix FullpathResolver::whole(PathScan& scan, const Searcher& who, ThreadBlock&
 }
 
 Prefix FullpathResolver::begin(const PathScan& scan, u32 most, const Searcher& who, ThreadBlock& counts) {
-  if (most == 0 || (scan.asked_uncut() && most == scan.count() && scan.last() && !scan.trailing_slash())) return {};
+  if (most == 0 || scan.asked(most)) return {};
   const Prefix prefix = find(scan.prefix(most - 1), scan.text_to(most - 1), who, counts);
   if (prefix.components != 0 && prefix.components == scan.count()) counts.count(Count::kWholeHits);
   return prefix;

@@ -157,7 +157,9 @@ class PathScan {
     return hash_to(begin_ + 1, static_cast<u32>(end_ - begin_ - 1));
   }
   /// Whether that was asked for, so that all of the path is known not to be known.
-  bool asked_uncut() const { return asked_uncut_; }
+  /// Whether the first `most` components are all of the path, and were asked for before it was cut: then they are not
+  /// known.
+  bool asked(u32 most) const { return asked_uncut_ && most == count_ && last() && !trailing_slash_; }
 
   // Of a canonical first piece:
   /// The text up to the end of component `i`, without a leading slash.

@@ -78,8 +78,7 @@ const PivotPool::PrefixEntry* PivotPool::probe(u64 hash) const {
 u32 PivotPool::find_by_hash(const PathScan& scan, u32 most, u32& pivot) const {
   if (prefixes_.empty()) return 0;
   u32 depth = most;
-  const bool asked = scan.asked_uncut() && most == scan.count() && scan.last() && !scan.trailing_slash();
-  const PrefixEntry* entry = asked ? nullptr : probe(scan.prefix(most - 1));
+  const PrefixEntry* entry = scan.asked(most) ? nullptr : probe(scan.prefix(most - 1));
   if (entry == nullptr) {
     u32 low = 0, high = most - 1;  // what has been found, and what may still be
     while (low < high) {

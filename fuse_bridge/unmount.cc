@@ -11,11 +11,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <utility>
 
 #include "fuse_bridge/control.h"
 #include "fuse_bridge/mount.h"
 #include "fuse_bridge/mount_point.h"
+#include "mounted/fd.h"
 #include "mounted/mount_table.h"
 
 namespace pmfs::bridge {
@@ -29,40 +29,21 @@ int fail(int exit_code, const std::string& text) {
   return exit_code;
 }
 
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
 struct Server {
-  Fd process;   ///< a pidfd; not open when the server cannot be seen from here
-  u32 pid = 0;  ///< 0 when nobody answered
+  mounted::Fd process;  ///< a pidfd; not open when the server cannot be seen from here
+  u32 pid = 0;          ///< 0 when nobody answered
 };
 
 /// Asks the mount at `dir` who serves it.
 Server ask_for_server(const std::string& dir) {
   Server server;
-  const Fd root(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const mounted::Fd root(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ServerReply reply;
   if (!root.is_open() || ::ioctl(root.get(), kServerIoctl, &reply) != 0) return server;
   server.pid = reply.pid;
   struct stat here {};
   if (::stat("/proc/self/ns/pid", &here) != 0 || here.st_ino != reply.pid_namespace) return server;
-  Fd process(static_cast<int>(::syscall(SYS_pidfd_open, reply.pid, 0)));
+  mounted::Fd process(static_cast<int>(::syscall(SYS_pidfd_open, reply.pid, 0)));
   // It still answers, so the number belonged to it when the descriptor was taken.
   if (process.is_open() && ::ioctl(root.get(), kServerIoctl, &reply) == 0 && reply.pid == server.pid)
     server.process = std::move(process);
@@ -70,7 +51,7 @@ Server ask_for_server(const std::string& dir) {
 }
 
 /// @return  whether the process has ended in time.
-bool wait_for_end(const Fd& process) {
+bool wait_for_end(const mounted::Fd& process) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + kLongestWait;
   for (;;) {

@@ -49,6 +49,13 @@ Result<OpenOptions> options_of(const pmfs_open_options* options) {
   return to;
 }
 
+// REQUIRES of the place for a handle that there is one; until the call has worked, there is no handle in it.
+Result<void> no_handle_yet(pmfs_t** fs) {
+  if (fs == nullptr) return invalid("there is no place for the handle");
+  *fs = nullptr;
+  return {};
+}
+
 // Opens by `open`, which gives a Result<Filesystem>. The handle is made first: what is open is not lost to a lack of
 // memory.
 template <class Open>
@@ -60,13 +67,21 @@ Result<void> open_into(pmfs_t** fs, Open&& open) {
   return {};
 }
 
-// Errors found here are about arguments, those of the call itself about a pool: only the latter have a detail. This
-// runs the checks first.
-template <class Prepare, class Run>
-int pool_answer(Prepare&& prepare, Run&& run) {
-  const int wrong = answer(prepare);
-  return wrong != 0 ? wrong : answer(run, Words::kPool);
+// A call about the pool at `path`: `check` looks at its other arguments, `run` gets the path and the options. Errors
+// found before `run` are about arguments, those of `run` about a pool: only the latter have a detail.
+template <class Given, class Check, class Run>
+int pool_answer(const char* path, const Given* options, Check&& check, Run&& run) {
+  std::string name;
+  std::decay_t<decltype(*options_of(options))> how;
+  const int wrong = answer([&]() -> Result<void> {
+    PMFS_TRY(check());
+    PMFS_ASSIGN(name, text(path));
+    PMFS_ASSIGN(how, options_of(options));
+    return {};
+  });
+  return wrong != 0 ? wrong : answer([&] { return run(name, how); }, Words::kPool);
 }
+Result<void> nothing_else() { return {}; }
 
 // Copies text into a struct of fixed size, cut if it must be.
 template <std::size_t kBytes>
@@ -77,43 +92,27 @@ void copy_text(const std::string& from, char (&to)[kBytes]) {
 }  // namespace
 
 int pmfs_format(const char* path, const pmfs_format_options* options) {
-  std::string name;
-  FormatOptions how;
-  return pool_answer(
-      [&]() -> Result<void> {
-        PMFS_ASSIGN(name, text(path));
-        PMFS_ASSIGN(how, options_of(options));
-        return {};
-      },
-      [&] { return Filesystem::format(name, how); });
+  return pool_answer(path, options, nothing_else,
+                     [](const std::string& name, const FormatOptions& how) { return Filesystem::format(name, how); });
 }
 
 int pmfs_open(const char* path, const pmfs_open_options* options, pmfs_t** fs) {
-  std::string name;
-  OpenOptions how;
   return pool_answer(
-      [&]() -> Result<void> {
-        if (fs == nullptr) return invalid("there is no place for the handle");
-        *fs = nullptr;
-        PMFS_ASSIGN(name, text(path));
-        PMFS_ASSIGN(how, options_of(options));
-        return {};
-      },
-      [&] { return open_into(fs, [&] { return Filesystem::open(name, how); }); });
+      path, options, [&] { return no_handle_yet(fs); },
+      [&](const std::string& name, const OpenOptions& how) {
+        return open_into(fs, [&] { return Filesystem::open(name, how); });
+      });
 }
 
 int pmfs_format_in(const char* path, pmemobjpool* pool, std::uint64_t size_bytes, const pmfs_format_options* options,
                    std::uint64_t* locator_off) {
-  std::string name;
-  FormatOptions how;
   return pool_answer(
+      path, options,
       [&]() -> Result<void> {
         if (pool == nullptr || locator_off == nullptr) return invalid("the pool or the place for the locator is NULL");
-        PMFS_ASSIGN(name, text(path));
-        PMFS_ASSIGN(how, options_of(options));
         return {};
       },
-      [&]() -> Result<void> {
+      [&](const std::string& name, const FormatOptions& how) -> Result<void> {
         PMFS_ASSIGN(*locator_off, Filesystem::format_in(name, pool, size_bytes, how));
         return {};
       });
@@ -121,35 +120,25 @@ int pmfs_format_in(const char* path, pmemobjpool* pool, std::uint64_t size_bytes
 
 int pmfs_attach(const char* path, pmemobjpool* pool, std::uint64_t locator_off, const pmfs_open_options* options,
                 pmfs_t** fs) {
-  std::string name;
-  OpenOptions how;
   return pool_answer(
+      path, options,
       [&]() -> Result<void> {
-        if (fs == nullptr) return invalid("there is no place for the handle");
-        *fs = nullptr;
+        PMFS_TRY(no_handle_yet(fs));
         if (pool == nullptr) return invalid("the pool is NULL");
-        PMFS_ASSIGN(name, text(path));
-        PMFS_ASSIGN(how, options_of(options));
         return {};
       },
-      [&] { return open_into(fs, [&] { return Filesystem::attach(name, pool, locator_off, how); }); });
+      [&](const std::string& name, const OpenOptions& how) {
+        return open_into(fs, [&] { return Filesystem::attach(name, pool, locator_off, how); });
+      });
 }
 
 int pmfs_grow(const char* path, std::uint64_t size_bytes, const pmfs_open_options* options,
               std::uint64_t* blocks_added) {
-  std::string name;
-  OpenOptions how;
-  return pool_answer(
-      [&]() -> Result<void> {
-        PMFS_ASSIGN(name, text(path));
-        PMFS_ASSIGN(how, options_of(options));
-        return {};
-      },
-      [&]() -> Result<void> {
-        PMFS_ASSIGN(const GrowReport report, Filesystem::grow(name, size_bytes, how));
-        if (blocks_added != nullptr) *blocks_added = report.blocks_added;
-        return {};
-      });
+  return pool_answer(path, options, nothing_else, [&](const std::string& name, const OpenOptions& how) -> Result<void> {
+    PMFS_ASSIGN(const GrowReport report, Filesystem::grow(name, size_bytes, how));
+    if (blocks_added != nullptr) *blocks_added = report.blocks_added;
+    return {};
+  });
 }
 
 int pmfs_close(pmfs_t* fs) {

@@ -76,6 +76,11 @@ u32 without_set_id(u32 mode, const Credentials& who) {
   return mode;
 }
 
+u32 mode_word_after_write(const media::Inode& inode, const Credentials& who) {
+  const u32 flags = media::low_half(inode.mode_links.get()) & ~u32{0xffff} & ~media::kModeHasCapability;
+  return flags | without_set_id(mode_of(inode), who);
+}
+
 namespace {
 
 bool member(u32 gid, const Credentials& who) {

@@ -29,6 +29,10 @@ Watched watched(const InodeRef& ref);
 /// Mode without the bits that a write or a change of owner by `who` takes away.
 u32 without_set_id(u32 mode, const Credentials& who);
 
+/// The mode word with its flags that a write by `who` leaves: without set-id bits, and without security.capability,
+/// whose attribute plan_without_capability() (fs/xattr.h) removes.
+u32 mode_word_after_write(const media::Inode& inode, const Credentials& who);
+
 /// Filesystem::sync for an inode.
 Result<void> sync_inode(Volume& volume, const InodeRef& ref);
 

@@ -1,8 +1,6 @@
 // The public face of the path cache: batches, components, statistics.
-#include <new>
-
+#include "fs/api_call.h"
 #include "fs/attributes.h"
-#include "fs/filesystem_impl.h"
 #include "fs/resolve.h"
 
 namespace pmfs {
@@ -12,15 +10,13 @@ namespace {
 constexpr int kTries = 16;  // how often a path is resolved again because what it led to was gone
 
 // @error kStale: what was found is gone.
-Result<Attributes> attributes_of_found(Volume& volume, const dcache::Found& found) {
-  Result<Attributes> quick = Attributes();
-  if (peek_attributes(volume, found.ino, found.generation, *quick)) return quick;
+Result<void> read_found(Volume& volume, const dcache::Found& found, Attributes& attributes) {
+  if (peek_attributes(volume, found.ino, found.generation, attributes)) return {};
   PMFS_ASSIGN(const InodeRef inode, volume.inodes.get(found.ino));
   std::shared_lock lock(inode->lock);
-  PMFS_TRY(check_alive(volume, inode));
-  if (found.generation != 0 && generation_of(inode.media()) != found.generation)
-    return Error{Errc::kStale, "the inode is gone", 0};
-  return attributes_of(inode);
+  PMFS_TRY(check_same(volume, inode, found.generation));
+  attributes = attributes_of(inode);
+  return {};
 }
 
 Attributes bare_attributes(const dcache::Found& found) {
@@ -38,21 +34,16 @@ void fill(Volume& volume, const At& at, const Credentials& who, const BatchOptio
     result.attributes = bare_attributes(found);
     return;
   }
-  if (peek_attributes(volume, found.ino, found.generation, result.attributes)) return;
-  auto attributes = attributes_of_found(volume, found);
-  for (int tries = 0; !attributes.ok() && attributes.error().code == Errc::kStale && tries < kTries; ++tries) {
+  Result<void> read = read_found(volume, found, result.attributes);
+  for (int tries = 0; !read.ok() && read.error().code == Errc::kStale && tries < kTries; ++tries) {
     auto inode = resolve(volume, at, who, options.follow);
     if (!inode.ok()) {
       result.error = inode.error().code;
       return;
     }
-    attributes = attributes_of_found(volume, {inode->ino(), 0, 0});
+    read = read_found(volume, {inode->ino(), 0, 0}, result.attributes);
   }
-  if (attributes.ok()) {
-    result.attributes = *attributes;
-  } else {
-    result.error = attributes.error().code == Errc::kStale ? Errc::kNotFound : attributes.error().code;
-  }
+  if (!read.ok()) result.error = read.error().code == Errc::kStale ? Errc::kNotFound : read.error().code;
 }
 
 At where(const BatchOptions& options, std::string_view path) {
@@ -66,11 +57,10 @@ At where(const BatchOptions& options, std::string_view path) {
 
 Result<void> Filesystem::resolve(std::span<const std::string_view> paths, std::span<Resolved> results,
                                  const Credentials& who, const BatchOptions& options) {
-  if (impl_ == nullptr) return Error{Errc::kBadHandle, "it is closed", 0};
-  PMFS_TRY(impl_->usable());
-  if (paths.size() > results.size()) return Error{Errc::kInvalid, "there are more paths than results", 0};
-  try {
-    Volume& volume = impl_->volume();
+  return guarded([&]() -> Result<void> {
+    PMFS_ASSIGN(Volume* const open, usable_volume(impl_));
+    Volume& volume = *open;
+    if (paths.size() > results.size()) return Error{Errc::kInvalid, "there are more paths than results", 0};
     constexpr std::size_t kPiece = 1024;
     std::vector<dcache::BatchItem> items(std::min(paths.size(), kPiece));
     const dcache::Searcher searching = searcher(who, options.beneath, options.no_links);
@@ -101,16 +91,13 @@ Result<void> Filesystem::resolve(std::span<const std::string_view> paths, std::s
       }
     }
     return {};
-  } catch (const std::bad_alloc&) {
-    return Error{Errc::kNoMemory, "out of memory", 0};
-  }
+  });
 }
 
 Result<ResolvedComponents> Filesystem::resolve_components(At at, const Credentials& who, Follow follow) {
-  if (impl_ == nullptr) return Error{Errc::kBadHandle, "it is closed", 0};
-  PMFS_TRY(impl_->usable());
-  try {
-    Volume& volume = impl_->volume();
+  return guarded([&]() -> Result<ResolvedComponents> {
+    PMFS_ASSIGN(Volume* const open, usable_volume(impl_));
+    Volume& volume = *open;
     ResolvedComponents components;
     if (const auto checked = check_path(volume, at); !checked.ok()) {
       components.error = checked.error().code;
@@ -128,14 +115,9 @@ Result<ResolvedComponents> Filesystem::resolve_components(At at, const Credentia
       if (!last.ok()) components.error = last.error().code;
       bool gone = false;
       for (std::size_t i = 0; i < found.size() && !gone; ++i) {
-        auto attributes = attributes_of_found(volume, found[i]);
-        if (attributes.ok()) {
-          components.passed[i].attributes = *attributes;
-        } else if (attributes.error().code != Errc::kStale) {
-          return attributes.error();
-        } else {
-          gone = true;
-        }
+        const auto read = read_found(volume, found[i], components.passed[i].attributes);
+        if (!read.ok() && read.error().code != Errc::kStale) return read.error();
+        gone = !read.ok();
       }
       if (!gone) return components;
       if (tries == kTries) {  // removed again and again: nobody can say more than that it is not there
@@ -144,15 +126,14 @@ Result<ResolvedComponents> Filesystem::resolve_components(At at, const Credentia
         return components;
       }
     }
-  } catch (const std::bad_alloc&) {
-    return Error{Errc::kNoMemory, "out of memory", 0};
-  }
+  });
 }
 
 LookupStatistics Filesystem::lookup_statistics() const {
   LookupStatistics out;
-  if (impl_ == nullptr || !impl_->usable().ok()) return out;
-  const dcache::CacheStatistics s = impl_->volume().paths.statistics();
+  const auto volume = usable_volume(impl_);
+  if (!volume.ok()) return out;
+  const dcache::CacheStatistics s = (*volume)->paths.statistics();
   out.lookups = s.lookups;
   out.hits = s.steps;
   out.misses = s.misses;
@@ -186,14 +167,15 @@ LookupStatistics Filesystem::lookup_statistics() const {
 
 std::vector<PivotInfo> Filesystem::pivots() const {
   std::vector<PivotInfo> out;
-  if (impl_ == nullptr || !impl_->usable().ok()) return out;
-  for (const dcache::PivotFacts& pivot : impl_->volume().paths.pivots())
+  const auto volume = usable_volume(impl_);
+  if (!volume.ok()) return out;
+  for (const dcache::PivotFacts& pivot : (*volume)->paths.pivots())
     out.push_back({pivot.path, pivot.heat, pivot.overlap});
   return out;
 }
 
 void Filesystem::set_pivot_period(u32 period_ms) {
-  if (impl_ != nullptr && impl_->usable().ok()) impl_->volume().paths.set_period_ms(period_ms);
+  if (const auto volume = usable_volume(impl_); volume.ok()) (*volume)->paths.set_period_ms(period_ms);
 }
 
 }  // namespace pmfs

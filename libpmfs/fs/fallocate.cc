@@ -178,9 +178,7 @@ Result<void> RangeEdit::finish(u64 new_size, const Credentials& who) {
     commit_.set(inode.size_bytes, new_size);
   }
   PMFS_TRY(plan_without_capability(volume_, commit_, ref_, hold_, freed));
-  const u32 old_word = media::low_half(inode.mode_links.get());
-  const u32 flags = old_word & ~u32{0xffff} & ~media::kModeHasCapability;
-  if (const u32 word = flags | without_set_id(mode_of(inode), who); word != old_word)
+  if (const u32 word = mode_word_after_write(inode, who); word != media::low_half(inode.mode_links.get()))
     commit_.set(inode.mode_links, media::join(word, links_of(inode)));
   const auto now = static_cast<u64>(now_ns());
   commit_.set(inode.mtime_ns, now);

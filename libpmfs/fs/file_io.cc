@@ -161,8 +161,7 @@ Result<std::size_t> write_locked(Volume& volume, const InodeRef& ref, u64 off, u
   BlockHold hold(volume.blocks);
   PMFS_ASSIGN(WritePlan plan, plan_write(volume, ref, off, off + len, hold));
   const u32 old_word = media::low_half(inode.mode_links.get());
-  const u32 flags = old_word & ~u32{0xffff} & ~media::kModeHasCapability;
-  const u32 mode_word = flags | without_set_id(mode_of(inode), who);
+  const u32 mode_word = mode_word_after_write(inode, who);
   if (!plan.any_fresh && plan.end <= size && mode_word == old_word) {
     store_data(volume, plan, off, data, 0, Order::kOverwriteData);
     PMFS_TRY(end_overwrite(volume, ref));

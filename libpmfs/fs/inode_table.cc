@@ -176,13 +176,7 @@ Result<NewInode> InodeTable::take_slot(Commit& commit, BlockHold& hold) {
       ref->lock.unlock();
       return Error{Errc::kCorrupt, "a slot that the saved map calls free is in use", 0};
     }
-    ref->dead = false;
-    ref->times_lazy = false;
-    ref->atime_ns = 0;
-    ref->atime_logged = {};
-    ref->hint_logical = 0;
-    ref->index_good = ref->index_damaged = 0;
-    ref->index_lacks_space = false;
+    ref->begin_life();
     return NewInode(*this, std::move(ref));
   }
 }
@@ -264,22 +258,27 @@ void InodeTable::forget(Shard& home, u64 number) {
   home.spare.push_back(std::move(node.mapped()));
 }
 
+void InodeState::begin_life() {
+  dead = times_lazy = false;
+  atime_ns = 0;
+  atime_logged = {};
+  hint_logical = 0;
+  index_good = index_damaged = 0;
+  index_lacks_space = false;
+}
+
 void InodeState::become(InodeNo now, media::Inode* inode) {
   // As a writer would: who reads meanwhile, or has read before, throws that away.
   version.begin_change();
   shape.begin_change();
   std::atomic_ref(ino).store(now, std::memory_order_relaxed);
   std::atomic_ref(media).store(inode, std::memory_order_relaxed);
-  atime_ns.store(0, std::memory_order_relaxed);
+  begin_life();
   last = {};
-  dead = times_lazy = false;
-  atime_logged = {};
-  hint_logical = 0;
-  index_good = index_damaged = rebuilds = 0;
-  index_lacks_space = false;
+  rebuilds = 0;
   refs = 0;
   handles = pins = 0;
-  unlinked = asked_for = false;
+  unlinked = linkable = asked_for = false;
   shape.end_change();
   version.end_change();
 }

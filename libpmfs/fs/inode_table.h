@@ -78,6 +78,8 @@ struct alignas(kLineBytes) InodeState {
   bool linkable = false;   // nameless, and may get a name. Changed under the exclusive lock, too
   bool asked_for = false;  // since the last look for states to drop: what is in use stays, with what it knows
 
+  /// A new life of the same inode number: only the commit that changed its slot last still counts.
+  void begin_life();
   /// Forgets all of one inode and begins with another, or with none. REQUIRES: the shard mutex; nobody refers to it.
   void become(InodeNo now, media::Inode* inode);
 };

@@ -25,13 +25,6 @@ namespace {
 
 bool is_live(const media::Inode& inode) { return media::low_half(inode.state_gen.get()) == media::kSlotLive; }
 
-// @error kStale: it is not that inode any more. REQUIRES: the lock, or `reads`.
-Result<void> check_same(const Volume& volume, const InodeRef& ref, u64 generation, ReadSet* reads) {
-  PMFS_TRY(check_alive(volume, ref, reads));
-  if (generation != 0 && generation != generation_of(ref.media())) return Error{Errc::kStale, "the inode is gone", 0};
-  return {};
-}
-
 // REQUIRES: the lock, or `reads`.
 Result<dcache::Answer> directory_answer(const Volume& volume, const InodeRef& dir, u64 generation,
                                         const dcache::Searcher& who, ReadSet* reads) {
@@ -117,7 +110,7 @@ Result<dcache::Answer> VolumeLookup::parent(InodeNo dir_ino, u64 generation, con
 Result<std::string> VolumeLookup::link_target(InodeNo link_ino, u64 generation) {
   PMFS_ASSIGN(const InodeRef link, volume_.inodes.get(link_ino));
   std::shared_lock lock(link->lock);
-  PMFS_TRY(check_same(volume_, link, generation, nullptr));
+  PMFS_TRY(check_same(volume_, link, generation));
   return read_target(volume_, link);
 }
 

@@ -16,12 +16,8 @@ constexpr int kFoundTries = 16;  // how often a path is resolved again because w
 Result<InodeRef> keep_found(Volume& volume, InodeNo ino, u64 generation) {
   PMFS_ASSIGN(InodeRef ref, volume.inodes.get(ino));
   // Referred to before it is found to be there: so its slot is not used again afterwards (I5).
-  const auto still_there = [&](ReadSet* reads) -> Result<void> {
-    PMFS_TRY(check_alive(volume, ref, reads));
-    if (generation == 0 || generation_of(ref.media()) == generation) return {};
-    return Error{Errc::kStale, "the inode is gone", 0};
-  };
-  PMFS_TRY(read_unlocked(volume, ref, ref->version, still_there));
+  PMFS_TRY(read_unlocked(volume, ref, ref->version,
+                         [&](ReadSet* reads) { return check_same(volume, ref, generation, reads); }));
   return ref;
 }
 
@@ -81,6 +77,12 @@ Result<void> check_alive(const Volume& volume, const InodeRef& ref, ReadSet* rea
   return Error{Errc::kStale, "the inode is gone", 0};
 }
 
+Result<void> check_same(const Volume& volume, const InodeRef& ref, u64 generation, ReadSet* reads) {
+  PMFS_TRY(check_alive(volume, ref, reads));
+  if (generation != 0 && generation != generation_of(ref.media())) return Error{Errc::kStale, "the inode is gone", 0};
+  return {};
+}
+
 Result<std::string> read_target(const Volume& volume, const InodeRef& link) {
   const media::Inode& inode = link.media();
   if (type_of(inode) != FileType::kSymlink) return Error{Errc::kInvalid, "not a symbolic link", 0};
@@ -118,17 +120,12 @@ Result<dcache::Found> look_up(Volume& volume, const At& at, const Credentials& w
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow) {
   if (at.self) {
     PMFS_ASSIGN(InodeRef ref, volume.inodes.get(at.dir));
-    PMFS_TRY(read_unlocked(volume, ref, ref->shape, [&](ReadSet* reads) -> Result<void> {
-      if (const auto alive = check_alive(volume, ref, reads); !alive.ok()) return alive;
-      if (at.generation == 0 || at.generation == generation_of(ref.media())) return {};
-      return Error{Errc::kStale, "another inode has this number now", 0};
-    }));
+    PMFS_TRY(read_unlocked(volume, ref, ref->shape,
+                           [&](ReadSet* reads) { return check_same(volume, ref, at.generation, reads); }));
     return ref;
   }
-  PMFS_TRY(check_path(volume, at));
-  const dcache::Searcher searching = searcher(who, at.beneath, at.no_links);
   for (int tries = 0;; ++tries) {
-    PMFS_ASSIGN(const dcache::Found found, volume.paths.resolve(at.dir, at.path, searching, follow == Follow::kYes));
+    PMFS_ASSIGN(const dcache::Found found, look_up(volume, at, who, follow));
     auto ref = keep_found(volume, found.ino, found.generation);
     if (ref.ok() || ref.error().code != Errc::kStale) return ref;
     // Removed since it was found: look again what has the name now.

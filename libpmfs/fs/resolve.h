@@ -27,6 +27,9 @@ bool is_privileged(const Credentials& who);
 /// names: whether that is held is known under the lock. @error kStale.
 Result<void> check_alive(const Volume& volume, const InodeRef& ref, ReadSet* reads = nullptr);
 
+/// The same, and that it is the inode of that generation; 0: whichever it has. @error kStale.
+Result<void> check_same(const Volume& volume, const InodeRef& ref, u64 generation, ReadSet* reads = nullptr);
+
 inline u32 mode_of(const media::Inode& inode) { return media::low_half(inode.mode_links.get()) & 0xffff; }
 inline FileType type_of(const media::Inode& inode) { return type_of_mode(mode_of(inode)); }
 inline u32 links_of(const media::Inode& inode) { return media::high_half(inode.mode_links.get()); }

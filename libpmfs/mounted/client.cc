@@ -26,31 +26,13 @@
 #include <utility>
 #include <vector>
 
+#include "mounted/fd.h"
 #include "mounted/mount_table.h"
 #include "mounted/wire.h"
 
 namespace pmfs::mounted {
 
 namespace {
-
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 struct Mount {
   std::string dir;
