@@ -13,6 +13,18 @@ bool SearchRules::add(u32 depth, u32 mode, u32 uid, u32 gid) {
   return true;
 }
 
+void SearchRules::become(const SearchRules& other) {
+  const auto put = [](u32& word, u32 value) { __atomic_store_n(&word, value, __ATOMIC_RELEASE); };
+  for (u32 i = 0; i < other.count; ++i) {
+    put(rules[i].mode, other.rules[i].mode);
+    put(rules[i].uid, other.rules[i].uid);
+    put(rules[i].gid, other.rules[i].gid);
+    put(rules[i].from, other.rules[i].from);
+  }
+  put(count, other.count);
+  put(open_to, other.open_to);
+}
+
 char* copy_name(const Arena& arena, const Dentry& dentry, char* to) {
   std::size_t left = dentry.name_length;
   const std::size_t here = std::min(left, kInlineName);

@@ -20,12 +20,20 @@ struct SearchRules {
   /// @return false: there is no room for another rule.
   bool add(u32 depth, u32 mode, u32 uid, u32 gid);
   /// Whether `who` may pass `components` of them.
+  /// While another thread calls become(), some answer; the caller finds out by other means that it was none.
   bool may_pass(u32 components, const Searcher& who) const {
-    if (components <= open_to || who.may_all) return true;
-    for (u32 i = 0; i < count && rules[i].from < components; ++i)
-      if (!may_search(rules[i].mode, rules[i].uid, rules[i].gid, who)) return false;
+    if (components <= see(open_to) || who.may_all) return true;
+    const u32 there = see(count);
+    for (u32 i = 0; i < there && see(rules[i].from) < components; ++i)
+      if (!may_search(see(rules[i].mode), see(rules[i].uid), see(rules[i].gid), who)) return false;
     return true;
   }
+  /// Takes the words of another one, while others may read.
+  void become(const SearchRules& other);
+
+ private:
+  // Acquire: what is read later is at least as new.
+  static u32 see(const u32& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
 };
 
 struct Chain {

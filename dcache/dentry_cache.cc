@@ -192,12 +192,8 @@ Dentry* DentryCache::add(Dir& dir, const Component& c, const Target* target) {
   (target == nullptr ? negative_ : positive_) += 1;
   if (target_dir != nullptr) target_dir->place.store(d, std::memory_order_release);
   if (watcher_ != nullptr) watcher_->added(*d);
-  wake_if_needed();
+  if (should_maintain()) ask_for_maintenance();
   return d;
-}
-
-void DentryCache::wake_if_needed() {
-  if (wake_ && should_maintain()) wake_();
 }
 
 // Takes a dentry out of the table. It is freed when no pin and no reader has it.

@@ -119,8 +119,11 @@ class DentryCache {
   /// Whether tables should be resized, and doing it. One caller at a time; waits for a grace period (rcu.h, U3).
   bool should_maintain() const { return names_->should_resize() || dirs_->should_resize(); }
   void maintain();
-  /// Called when should_maintain() becomes true. Set once, before use.
+  /// Called when should_maintain() becomes true, here or in the resolver. Set once, before use.
   void on_maintenance(std::function<void()> wake) { wake_ = std::move(wake); }
+  void ask_for_maintenance() {
+    if (wake_) wake_();
+  }
 
   CacheSizes sizes() const;
 
@@ -153,7 +156,6 @@ class DentryCache {
   void evict(u64 want);
   bool evict_one(Slot slot);
   bool make_room(u64 slots);
-  void wake_if_needed();
   static void run_free_dentry(RcuHead* head, void* cache);
   static void run_free_dir(RcuHead* head, void* cache);
 

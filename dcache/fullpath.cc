@@ -60,7 +60,7 @@ Prefix FullpathResolver::find(u64 hash, std::string_view text, const Searcher& w
   return prefix;
 }
 
-void FullpathResolver::arrived(u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) {
+void FullpathResolver::arrived(u32 count, u32 skipped, const Pivot*, Dentry& target, ThreadBlock& counts) {
   counts.sample(target.slot, target.serial);
   if (skipped == count) return;
   std::lock_guard lock(cache_.mutex());
@@ -110,6 +110,8 @@ void FullpathResolver::insert(Dentry& target) {
   const Key key{entry->hash, &cache_.arena(), {chain_.path, chain_.length}};
   paths_->add<SamePath>(entry->hash, key, &entry->node);
   statistics_.entries += 1;
+  // Its table grows when what is known is looked up, long after the tables of names have grown.
+  if (should_maintain()) cache_.ask_for_maintenance();
 }
 
 // --- Changes ---------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class FullpathResolver final : public Resolver {
 
   Prefix whole(PathScan& scan, const Searcher& who, ThreadBlock& counts) override;
   Prefix begin(const PathScan& scan, u32 most, const Searcher& who, ThreadBlock& counts) override;
-  void arrived(u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) override;
+  void arrived(u32 count, u32 skipped, const Pivot* untrue, Dentry& target, ThreadBlock& counts) override;
   void added(Dentry& dentry) override;
   void leaves(Dentry& dentry) override;
   void changes_below(Dentry* place) override;

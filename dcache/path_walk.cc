@@ -159,11 +159,13 @@ Result<Found> PathWalk::run(InodeNo start, std::string_view path, bool follow_la
     PMFS_ASSIGN(place_, place_of(start, true));
   }
   PathScan scan(path, keys_of(cache_));
+  const Pivot* untrue = nullptr;
   if (resolver_ != nullptr && path[0] == '/' && path.size() > 1 && parent == nullptr && passed == nullptr) {
     // A link is followed below, where what it leads to is walked.
     const Prefix all = resolver_->whole(scan, who_, *counts_);
     if (all.denied) return kDenied;
     if (all.components != 0 && !(all.dentry->is_symlink() && follow_last)) return known(all);
+    untrue = all.untrue;
   }
   u32 count = scan.next();
   const bool whole = scan.canonical() && cache_ != nullptr && place_.dir == cache_->root();
@@ -218,7 +220,7 @@ Result<Found> PathWalk::run(InodeNo start, std::string_view path, bool follow_la
     if (dentry != nullptr) {
       if (dentry->negative()) {
         counts_->count(Count::kNegatives);
-        if (known_to_end && links_ == 0 && at == count) resolver_->arrived(count, skipped, *dentry, *counts_);
+        if (known_to_end && links_ == 0 && at == count) resolver_->arrived(count, skipped, untrue, *dentry, *counts_);
         return kMissing;
       }
       reached = {dentry, dentry->dir, dentry->target()};
@@ -263,7 +265,8 @@ Result<Found> PathWalk::run(InodeNo start, std::string_view path, bool follow_la
         return Error{Errc::kNotDirectory, "a slash follows a name that is no directory", 0};
       if (counts_ != nullptr) {
         counts_->count(Count::kLookups);
-        if (known_to_end && links_ == 0 && dentry != nullptr) resolver_->arrived(count, skipped, *dentry, *counts_);
+        if (known_to_end && links_ == 0 && dentry != nullptr)
+          resolver_->arrived(count, skipped, untrue, *dentry, *counts_);
       }
       return Found{reached.target.ino, reached.target.generation, reached.target.type};
     }
@@ -285,7 +288,7 @@ Result<Found> PathWalk::known(const Prefix& all) {
   } else {
     counts_->count(Count::kLookups);
   }
-  resolver_->arrived(all.components, all.components, *all.dentry, *counts_);
+  resolver_->arrived(all.components, all.components, nullptr, *all.dentry, *counts_);
   if (dentry.negative()) return kMissing;
   return Found{InodeNo{dentry.ino}, dentry.generation, u32{dentry.type} << 12};
 }

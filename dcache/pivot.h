@@ -10,7 +10,7 @@
 namespace pmfs::dcache {
 
 struct PivotComponent {
-  Dentry* dentry;
+  std::atomic<Dentry*> dentry;
   u32 end;    ///< where it ends in the pivot's path
   u32 depth;  ///< 1: right below the root
 };
@@ -27,8 +27,10 @@ struct Pivot {
   u32 length = 0;                    ///< of the path, which begins with the first component's name
   u32 next = 0;                      ///< in the list, by number; kEnd: none
   u32 heat = 0;                      ///< what it had when it became a pivot
-  std::atomic<bool> removed{false};  ///< a component of it has changed
-  bool linked = true;                ///< in the list; guarded by the cache's mutex
+  u32 number = 0;                    ///< in its pool
+  // Guarded by the cache's mutex.
+  bool pinned = false;     ///< its components are
+  bool overtaken = false;  ///< a component of it has changed before its pool was finished
   PivotComponent components[kComponents];
   std::unique_ptr<More> more;
   SearchRules rules;
@@ -42,6 +44,7 @@ struct Pivot {
   const PivotComponent& component(u32 i) const {
     return i < kComponents ? components[i] : more->components[i - kComponents];
   }
+  PivotComponent& component(u32 i) { return i < kComponents ? components[i] : more->components[i - kComponents]; }
 };
 
 }  // namespace pmfs::dcache

@@ -20,7 +20,9 @@ bool ascending(std::string_view a, std::string_view b) {
 u32 shared_components(const Pivot& a, const Pivot& b) {
   u32 shared = 0;
   const u32 least = std::min(a.depth, b.depth);
-  while (shared < least && a.component(shared).dentry == b.component(shared).dentry) ++shared;
+  const u32 equal = equal_bytes(a.path(), b.path(), std::min(a.length, b.length));
+  while (shared < least && a.component(shared).end <= equal && a.component(shared).end == b.component(shared).end)
+    ++shared;
   return shared;
 }
 
@@ -52,7 +54,7 @@ u32 PivotPool::find_in_list(const PathScan& scan, u32 most, u32& best) const {
       while (matched < deepest && pivot.component(matched).end <= equal &&
              scan.end_of(matched) == text + pivot.component(matched).end)
         ++matched;
-      if (matched > found && !pivot.removed.load(std::memory_order_acquire)) {
+      if (matched > found && is_true(i)) {
         found = matched;
         best = i;
         if (found == most) break;
@@ -95,7 +97,7 @@ u32 PivotPool::find_by_hash(const PathScan& scan, u32 most, u32& pivot) const {
   while (depth > 0) {
     const std::string_view text = scan.text_to(depth - 1);
     if (entry->depth == depth && same_text(*order_[entry->pivot], text) &&
-        order_[entry->pivot]->component(depth - 1).end == text.size() && valid(entry->pivot)) {
+        order_[entry->pivot]->component(depth - 1).end == text.size() && is_true(entry->pivot)) {
       pivot = entry->pivot;
       return depth;
     }
@@ -119,33 +121,45 @@ Prefix PivotPool::find_whole(PathScan& scan, const Searcher& who) const {
   const Pivot& pivot = *order_[entry->pivot];
   const std::string_view text = scan.uncut();
   if (pivot.component(entry->depth - 1).end != text.size() || !same_text(pivot, text)) return {};
-  return answer(entry->pivot, entry->depth, who);
+  Prefix prefix = answer(entry->pivot, entry->depth, who);
+  if (prefix.components == 0 && entry->depth == pivot.depth) prefix.untrue = &pivot;
+  return prefix;
 }
 
 Prefix PivotPool::answer(u32 number, u32 depth, const Searcher& who) const {
   const Pivot& pivot = *order_[number];
+  const u32 sequence = sequences_[number].load(std::memory_order_acquire);
+  if ((sequence & 1) != 0) return {};
   Prefix prefix;
   prefix.components = depth;
-  prefix.dentry = pivot.component(depth - 1).dentry;  // rolls up when the pivot lies deeper
+  // Rolls up when the pivot lies deeper.
+  prefix.dentry = pivot.component(depth - 1).dentry.load(std::memory_order_acquire);
   prefix.denied = !pivot.rules.may_pass(depth, who);
-  return valid(number) ? prefix : Prefix{};  // K2: this is the instant
+  if (sequences_[number].load(std::memory_order_acquire) != sequence) return {};  // K2: this is the instant
+  return number < disabled_from_.load(std::memory_order_acquire) ? prefix : Prefix{};
 }
 
 // --- Building --------------------------------------------------------------------------------------------------------
 
 void PivotPool::reserve(u64 pivots) {
   order_.reserve(pivots);
+  unfinished_.reserve(pivots);
   if (chain_ == nullptr) chain_ = std::make_unique<Chain>();
 }
 
 bool PivotPool::add(Dentry& target, u32 heat) {
-  Chain& chain = *chain_;
-  if (!chain.build(cache_, target)) return false;
+  if (!chain_->build(cache_, target)) return false;
+  Pivot& pivot = make_pivot(*chain_, heat);
+  pivot.rules = chain_->rules;
+  take_components(pivot, *chain_);
+  return true;
+}
+
+Pivot& PivotPool::make_pivot(const Chain& chain, u32 heat) {
   auto pivot = std::make_unique<Pivot>();
   pivot->depth = chain.depth;
   pivot->length = chain.length;
   pivot->heat = heat;
-  pivot->rules = chain.rules;
   char* path = pivot->short_path;
   if (chain.length > Pivot::kPath) {
     pivot->long_path = std::make_unique<char[]>(chain.length);
@@ -153,14 +167,21 @@ bool PivotPool::add(Dentry& target, u32 heat) {
   }
   std::memcpy(path, chain.path, chain.length);
   if (chain.depth > Pivot::kComponents) pivot->more = std::make_unique<Pivot::More>();
-  order_.push_back(std::move(pivot));
-  Pivot& there = *order_.back();
   for (u32 i = 0; i < chain.depth; ++i) {
-    PivotComponent& c = i < Pivot::kComponents ? there.components[i] : there.more->components[i - Pivot::kComponents];
-    c = {chain.dentries[i], chain.ends[i], i + 1};
+    pivot->component(i).end = chain.ends[i];
+    pivot->component(i).depth = i + 1;
+  }
+  unfinished_.push_back(pivot.get());
+  order_.push_back(std::move(pivot));
+  return *order_.back();
+}
+
+void PivotPool::take_components(Pivot& pivot, const Chain& chain) {
+  for (u32 i = 0; i < chain.depth; ++i) {
+    pivot.component(i).dentry.store(chain.dentries[i], std::memory_order_release);
     cache_.pin(*chain.dentries[i]);
   }
-  return true;
+  pivot.pinned = true;
 }
 
 void PivotPool::finish() {
@@ -171,9 +192,11 @@ void PivotPool::finish() {
     Pivot& pivot = *order_[i];
     pivot.overlap = i == 0 ? 0 : shared_components(*order_[i - 1], pivot);
     pivot.next = i + 1 == count ? Pivot::kEnd : i + 1;
+    pivot.number = i;
     components += pivot.depth - pivot.overlap;
   }
   first_ = count == 0 ? Pivot::kEnd : 0;
+  sequences_ = std::make_unique<std::atomic<u32>[]>(count);
   if (hashed_ && count != 0) {
     prefixes_.assign(std::bit_ceil(components * 2 + 2), PrefixEntry{});
     for (u32 i = 0; i < count; ++i) {
@@ -191,13 +214,15 @@ void PivotPool::finish() {
 }
 
 void PivotPool::unpin(Pivot& pivot) {
-  if (!pivot.linked) return;
-  pivot.linked = false;
-  for (u32 i = 0; i < pivot.depth; ++i) cache_.unpin(*pivot.component(i).dentry);
+  if (!pivot.pinned) return;
+  pivot.pinned = false;
+  for (u32 i = 0; i < pivot.depth; ++i) cache_.unpin(*pivot.component(i).dentry.load(std::memory_order_relaxed));
 }
 
 void PivotPool::clean() {
   for (const auto& pivot : order_) unpin(*pivot);
+  unfinished_.clear();
+  overtaken_ = false;
   order_.clear();
   prefixes_.clear();
   first_ = Pivot::kEnd;
@@ -220,25 +245,60 @@ u64 PivotPool::invalidate(Dentry* place) {
     const auto first = std::partition_point(order_.begin(), order_.end(),
                                             [&](const auto& pivot) { return ascending(pivot->text(), path); });
     from = static_cast<u32>(first - order_.begin());
-    to = from;
-    while (to < count && starts(*order_[to])) ++to;
+    to = static_cast<u32>(std::partition_point(first, order_.end(), [&](const auto& pivot) { return starts(*pivot); }) -
+                          order_.begin());
   }
   if (from == to) return 0;
   disabled_from_.store(from, std::memory_order_release);  // one store: this one and all behind it
   u64 invalid = 0;
-  for (u32 i = from; i < to; ++i)
-    if (!order_[i]->removed.exchange(true, std::memory_order_acq_rel)) invalid += 1;
+  for (u32 i = from; i < to; ++i) {
+    const u32 sequence = sequences_[i].load(std::memory_order_relaxed);
+    invalid += (sequence & 1) ^ 1;
+    sequences_[i].store(sequence | 1, std::memory_order_release);
+  }
   disabled_from_.store(count, std::memory_order_release);  // those that are not concerned serve again
   return invalid;
+}
+
+void PivotPool::invalidate_unfinished(Dentry* place) {
+  for (Pivot* const pivot : unfinished_) {
+    bool concerned = place == nullptr;
+    for (u32 i = 0; i < pivot->depth && !concerned; ++i)
+      concerned = pivot->component(i).dentry.load(std::memory_order_relaxed) == place;
+    pivot->overtaken = pivot->overtaken || concerned;
+    overtaken_ = overtaken_ || concerned;
+  }
+}
+
+void PivotPool::settle() {
+  if (!overtaken_) return;
+  for (const Pivot* const pivot : unfinished_)
+    if (pivot->overtaken) sequences_[pivot->number].store(1, std::memory_order_release);
+}
+
+bool PivotPool::make_true(const Pivot& which, Dentry& target) {
+  // Of a pool that serves no more: the number alone may be another's.
+  if (which.number >= order_.size() || order_[which.number].get() != &which || is_true(which.number)) return false;
+  Pivot& pivot = *order_[which.number];
+  // The target may have got there by another way since it was found.
+  if (!chain_->build(cache_, target) || chain_->depth != pivot.depth ||
+      std::string_view(chain_->path, chain_->length) != pivot.text())
+    return false;
+  unpin(pivot);
+  take_components(pivot, *chain_);
+  pivot.rules.become(chain_->rules);
+  sequences_[which.number].fetch_add(1, std::memory_order_release);
+  return true;
 }
 
 void PivotPool::remove_invalid() {
   u32* link = &first_;
   u32 overlap = Pivot::kEnd;  // what the one to come shares with the last one that stays
   while (*link != Pivot::kEnd) {
-    Pivot& pivot = *order_[*link];
+    const u32 number = *link;
+    Pivot& pivot = *order_[number];
     overlap = std::min(overlap, pivot.overlap);
-    if (pivot.removed.load(std::memory_order_relaxed)) {
+    if (!is_true(number)) {
       __atomic_store_n(link, pivot.next, __ATOMIC_RELEASE);
       unpin(pivot);
       continue;
@@ -253,8 +313,7 @@ u64 PivotPool::paths_not_in(const PivotPool& other) const {
   u64 news = 0, at = 0;
   for (const auto& pivot : order_) {
     while (at < other.size() && ascending(other[at].text(), pivot->text())) ++at;
-    if (at == other.size() || other[at].text() != pivot->text() || other[at].removed.load(std::memory_order_relaxed))
-      news += 1;
+    if (at == other.size() || other[at].text() != pivot->text() || (!hashed_ && !other.is_true(at))) news += 1;
   }
   return news;
 }

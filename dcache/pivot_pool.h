@@ -1,11 +1,13 @@
 // The pivot pool: pivots in ascending order, each with its overlap, and beside the list a table of all their prefixes.
 //
-//   K1  After finish() nothing in a pool changes but `disabled_from`, `removed` flags and the list's links, until it is
-//       cleaned behind a grace period.
-//   K2  A pivot that is below disabled_from and not removed is true now: what would make it untrue sets one of them
-//       before it is visible. So who reads pivot, path and permissions and then finds it valid saw all of it at the
-//       instant of that last look.
-//   K3  Components are pinned while their pivot is in the list.
+//   K1  After finish() the paths in a pool stay what they are until it is cleaned, behind a grace period. What changes
+//       is `disabled_from`, a pivot's sequence, its dentries and rules while that is odd, and the list's links. The
+//       sequences lie side by side: a change may concern all pivots.
+//   K2  A pivot below disabled_from with an even sequence is true now: what would make it untrue changes one of them
+//       before it is visible. So who reads sequence, dentry and rules and then finds the same even sequence saw all of
+//       it at the instant of that last look.
+//   K3  Components are pinned while their pivot is in the list; with the table, until it is made true with others, or
+//       cleaned. So what a pivot points to is a dentry, though perhaps one that has left the cache.
 // Two ways to find the best pivot: the paper's, one pass over the list in which the path is compared once; and by the
 // hash of each prefix of the path, which costs the same for sixteen pivots and for thousands.
 // Thread rules: find in a read section; everything else under the cache's mutex.
@@ -42,15 +44,21 @@ class PivotPool {
 
   // --- Invalidation ---
 
-  /// Makes invalid what has `place` for a component, or everything (null). Call before the change is visible.
-  /// @return how many pivots became invalid.
+  /// Makes untrue what has `place` for a component, or everything (null). Call before the change is visible.
+  /// @return how many pivots became so.
   u64 invalidate(Dentry* place);
-  /// Takes the invalid ones out of the list, and unpins their components.
+  /// The same for a pool that is being built, whose pivots are in no order yet. settle() makes them untrue.
+  void invalidate_unfinished(Dentry* place);
+  void settle();
+  /// Takes the untrue ones out of the list.
   void remove_invalid();
+  /// Makes an untrue one true again, if it is this pool's and its path leads to `target` now. @return whether it does.
+  bool make_true(const Pivot& pivot, Dentry& target);
 
   u64 size() const { return order_.size(); }
   const Pivot& operator[](u64 i) const { return *order_[i]; }
-  /// How many of its pivots are none of the other's.
+  bool is_true(u64 i) const { return (sequences_[i].load(std::memory_order_acquire) & 1) == 0; }
+  /// How many of its pivots are none of the other's. In a list, an untrue one is none.
   u64 paths_not_in(const PivotPool& other) const;
 
  private:
@@ -64,15 +72,16 @@ class PivotPool {
   u32 find_by_hash(const PathScan& scan, u32 most, u32& pivot) const;
   const PrefixEntry* probe(u64 hash) const;
   Prefix answer(u32 pivot, u32 depth, const Searcher& who) const;
-  bool valid(u32 pivot) const {
-    return !order_[pivot]->removed.load(std::memory_order_acquire) &&
-           pivot < disabled_from_.load(std::memory_order_acquire);
-  }
+  Pivot& make_pivot(const Chain& chain, u32 heat);
+  void take_components(Pivot& pivot, const Chain& chain);
   void unpin(Pivot& pivot);
 
   DentryCache& cache_;
   const bool hashed_;
   std::vector<std::unique_ptr<Pivot>> order_;
+  std::vector<Pivot*> unfinished_;      // the same in the order in which they came, while the pool is built
+  bool overtaken_ = false;              // some of these are
+  std::unique_ptr<std::atomic<u32>[]> sequences_;  // odd: a component of that pivot has changed, it is not true now
   std::vector<PrefixEntry> prefixes_;  // open addressing, at most half full
   u32 first_ = Pivot::kEnd;            // the list's header
   std::atomic<u32> disabled_from_{0};

@@ -54,7 +54,9 @@ Prefix StageResolver::begin(const PathScan& scan, u32 most, const Searcher& who,
   return prefix;
 }
 
-void StageResolver::arrived(u32, u32, Dentry& target, ThreadBlock& counts) {
+void StageResolver::arrived(u32, u32, const Pivot* untrue, Dentry& target, ThreadBlock& counts) {
+  if (untrue != nullptr) [[unlikely]]
+    make_true(*untrue, target);
   if (!options_.heat_inline) {
     counts.sample(target.slot, target.serial);
     return;
@@ -63,6 +65,12 @@ void StageResolver::arrived(u32, u32, Dentry& target, ThreadBlock& counts) {
   if (target.alive == 0) return;
   cache_.arena().info(target.slot).mark = 3;
   candidates_.looked_up(target);
+}
+
+void StageResolver::make_true(const Pivot& pivot, Dentry& target) {
+  std::lock_guard lock(cache_.mutex());
+  if (target.alive == 0 || target.negative()) return;
+  if (serving_.load(std::memory_order_relaxed)->make_true(pivot, target)) statistics_.revived += 1;
 }
 
 // --- Changes ---------------------------------------------------------------------------------------------------------
@@ -80,10 +88,14 @@ void StageResolver::invalidate(Dentry* place) {
   PivotPool& serving = *serving_.load(std::memory_order_relaxed);
   if (place == nullptr && serving.size() == 0 && !building_) return;
   const u64 invalid = serving.invalidate(place);
-  waiting_valid_ = false;
-  invalidated_ = true;
   statistics_.invalidations += 1;
   statistics_.invalidated += invalid;
+  if (options_.hashed) {
+    waiting_->invalidate_unfinished(place);
+    return;
+  }
+  waiting_valid_ = false;
+  invalidated_ = true;
   if (invalid == 0 || removal_.under_way) return;  // the one under way takes these along
   removal_.under_way = true;
   cache_.defer().defer(removal_.head, run_removal, 0);
@@ -140,13 +152,14 @@ bool StageResolver::end_period() {
   {
     std::lock_guard lock(cache_.mutex());
     building_ = false;
+    if (filled) waiting_->settle();
     PivotPool* const serving = serving_.load(std::memory_order_relaxed);
     u64 news = 0;
     // With nothing looked up twice in this period the pivots stay: an idle time makes nothing less popular.
     if (!waiting_valid_) {
       statistics_.skipped_swaps += 1;
     } else if (filled && waiting_->size() != 0) {
-      news = waiting_->paths_not_in(*serving);
+      news = waiting_->paths_not_in(*serving);  // S4: with the table an untrue one comes back by itself
       if (news != 0 || waiting_->size() != serving->size()) {
         serving_.store(waiting_, std::memory_order_release);
         waiting_ = old = serving;
@@ -201,8 +214,7 @@ std::vector<PivotFacts> StageResolver::pivots() const {
   const PivotPool& pool = *serving_.load(std::memory_order_relaxed);
   std::vector<PivotFacts> list;
   for (u64 i = 0; i < pool.size(); ++i)
-    if (!pool[i].removed.load(std::memory_order_relaxed))
-      list.push_back({"/" + std::string(pool[i].text()), pool[i].heat, pool[i].overlap});
+    if (pool.is_true(i)) list.push_back({"/" + std::string(pool[i].text()), pool[i].heat, pool[i].overlap});
   return list;
 }
 

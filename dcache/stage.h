@@ -2,10 +2,12 @@
 //
 //   S1  Two pools take turns. One serves; the manager fills the other, then they change places, and the old one is
 //       cleaned behind a grace period.
-//   S2  A change that concerns a component of a pivot, in either pool, makes the serving pool's pivots below it invalid
-//       before it is visible, and the waiting pool as a whole: there is no change of places in that period. A change
-//       that concerns no component of a pivot touches neither.
-//   S3  Invalid pivots leave the list later, behind a grace period.
+//   S2  A change that concerns a component of a pivot, in either pool, makes the pivots below it untrue before it is
+//       visible. A change that concerns no component of a pivot touches neither pool.
+//   S3  With the list, as in the paper: a change makes the waiting pool untrue as a whole, so there is no change of
+//       places in that period; and untrue pivots leave the list, behind a grace period.
+//   S4  With the table: untrue pivots stay where they are, and the next look-up of one that still finds something at
+//       its path makes it true again.
 // Heat: look-ups leave samples in their thread's own block, and the manager applies the paper's rule to each. With
 // heat_inline the look-up applies it itself, as the paper has it: that writes shared memory.
 // Source: Stage Lookup (NOTICE), section III. README.md compares part by part.
@@ -38,7 +40,8 @@ struct StageStatistics {
   u64 skipped_swaps = 0;  ///< periods without, because of an invalidation
   u64 periods = 0;
   u64 invalidations = 0;  ///< changes that concerned a pivot
-  u64 invalidated = 0;    ///< pivots that became invalid by them
+  u64 invalidated = 0;    ///< pivots that became untrue by them
+  u64 revived = 0;        ///< pivots that became true again
   u32 period_ms = 0;
   u32 threshold = 0;
 };
@@ -50,7 +53,7 @@ class StageResolver final : public Resolver {
 
   Prefix whole(PathScan& scan, const Searcher& who, ThreadBlock& counts) override;
   Prefix begin(const PathScan& scan, u32 most, const Searcher& who, ThreadBlock& counts) override;
-  void arrived(u32 count, u32 skipped, Dentry& target, ThreadBlock& counts) override;
+  void arrived(u32 count, u32 skipped, const Pivot* untrue, Dentry& target, ThreadBlock& counts) override;
   void leaves(Dentry& dentry) override;
   void changes_below(Dentry* place) override;
   void looked_up(Dentry& dentry) override { candidates_.looked_up(dentry); }
@@ -72,6 +75,7 @@ class StageResolver final : public Resolver {
   };
   static void run_removal(RcuHead* head, void* context);
   void invalidate(Dentry* place);
+  void make_true(const Pivot& pivot, Dentry& target);
   void fill_waiting();
   void adapt(bool much_changed);
 
@@ -84,7 +88,7 @@ class StageResolver final : public Resolver {
   CandidateSet candidates_;
   PivotPool* waiting_;
   bool building_ = false;      // the waiting pool is being filled
-  bool waiting_valid_ = true;  // S2
+  bool waiting_valid_ = true;  // S3
   bool invalidated_ = false;   // in this period
   Removal removal_;
   StageStatistics statistics_;

@@ -80,6 +80,7 @@ mounted::StatisticsReply statistics_of(Bridge& bridge) {
   rows.add("pivots", "skipped_swaps", paths.skipped_swaps);
   rows.add("pivots", "invalidations", paths.invalidations);
   rows.add("pivots", "invalidated", paths.invalidated_pivots);
+  rows.add("pivots", "revived", paths.revived_pivots);
   rows.add("pivots", "period_ms", paths.pivot_period_ms);
   rows.add("pivots", "threshold", paths.pivot_threshold);
   return reply;

@@ -16,6 +16,7 @@ struct pmfs_file_handle {
   bool appends;  // opened with O_APPEND
 };
 struct pmfs_dir_handle { pmfs::Dir dir; };
+struct pmfs_lease_handle { pmfs::Lease lease; };
 
 namespace pmfs::c_api {
 
@@ -131,6 +132,11 @@ inline Result<const File*> open_of(const pmfs_file_t* file) {
 inline Result<Dir*> open_of(pmfs_dir_t* dir) {
   if (dir == nullptr) return invalid("the directory is NULL");
   return &dir->dir;
+}
+
+inline Result<const Lease*> open_of(const pmfs_lease_t* lease) {
+  if (lease == nullptr) return invalid("the lease is NULL");
+  return &lease->lease;
 }
 
 /// A buffer; NULL only if it has no bytes.

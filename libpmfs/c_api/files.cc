@@ -146,6 +146,63 @@ int pmfs_file_lock_range(pmfs_file_t* file, int kind, std::uint64_t first, std::
   });
 }
 
+int pmfs_file_test_lock(const pmfs_file_t* file, int* kind, std::uint64_t* first, std::uint64_t* last) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    if (kind == nullptr || first == nullptr || last == nullptr) return invalid("there is no place for the answer");
+    PMFS_ASSIGN(const LockKind wanted, lock_kind_of(*kind));
+    PMFS_ASSIGN(const std::optional<HeldLock> held, open->test_lock({wanted, *first, *last}));
+    *kind = held ? static_cast<int>(held->range.kind) : PMFS_UNLOCK;
+    if (!held) return {};
+    *first = held->range.first;
+    *last = held->range.last;
+    return {};
+  });
+}
+
+int pmfs_file_direct(pmfs_file_t* file, std::uint64_t off, std::uint64_t bytes, std::uint32_t flags,
+                     pmfs_lease_t** lease) {
+  return answer([&]() -> Result<void> {
+    if (lease == nullptr) return invalid("there is no place for the handle");
+    *lease = nullptr;
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    if ((flags & ~u32{PMFS_DIRECT_WRITE | PMFS_DIRECT_FILL_HOLES}) != 0) return invalid("there is no such flag");
+    const DirectUse use = (flags & PMFS_DIRECT_WRITE) != 0 ? DirectUse::kWrite : DirectUse::kRead;
+    const Holes holes = (flags & PMFS_DIRECT_FILL_HOLES) != 0 ? Holes::kFill : Holes::kRefuse;
+    std::unique_ptr<pmfs_lease_t> handle(new (std::nothrow) pmfs_lease_t{});
+    if (handle == nullptr) return no_memory();
+    PMFS_ASSIGN(handle->lease, open->direct(off, bytes, use, holes));
+    *lease = handle.release();
+    return {};
+  });
+}
+
+std::int64_t pmfs_lease_pieces(const pmfs_lease_t* lease, pmfs_piece* pieces, std::uint64_t room) {
+  return answer([&]() -> Result<u64> {
+    PMFS_ASSIGN(const Lease* const open, open_of(lease));
+    if (pieces == nullptr && room > 0) return invalid("there is no place for the pieces");
+    const auto found = open->pieces();
+    for (std::size_t i = 0; i < std::min<u64>(room, found.size()); ++i)
+      pieces[i] = {const_cast<std::byte*>(found[i].data()), found[i].size()};
+    return found.size();
+  });
+}
+
+int pmfs_lease_persist(const pmfs_lease_t* lease, std::uint64_t from, std::uint64_t bytes) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const Lease* const open, open_of(lease));
+    return open->persist(from, bytes);
+  });
+}
+
+int pmfs_lease_close(pmfs_lease_t* lease) {
+  return answer([&]() -> Result<void> {
+    PMFS_TRY(open_of(lease));
+    const std::unique_ptr<pmfs_lease_t> gone(lease);
+    return gone->lease.give_back();
+  });
+}
+
 int pmfs_open_dir(pmfs_t* fs, pmfs_location_t at, const pmfs_credentials* who, pmfs_dir_t** dir) {
   return answer([&]() -> Result<void> {
     if (dir == nullptr) return invalid("there is no place for the handle");

@@ -158,8 +158,6 @@ Verdict judge(const Acl& stored, u32 mode, u32 owning_gid, unsigned wanted, cons
   return {!in_group_class && (mode & wanted) == wanted, false};
 }
 
-bool is_member(u32 gid, const Credentials& who) { return in_groups(gid, {who.uid, who.gid, who.groups, nullptr}); }
-
 }  // namespace
 
 Result<bool> permits(const Volume& volume, const InodeRef& ref, unsigned wanted, const Subject& who) {

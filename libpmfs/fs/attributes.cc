@@ -2,8 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
-
 #include "fs/clock.h"
 #include "fs/file_io.h"
 #include "fs/resolve.h"
@@ -69,23 +67,21 @@ void touch_inode(Volume& volume, Commit& commit, const InodeRef& ref) {
   ref->times_lazy = true;  // until the commit's fence 2 has taken the line along, or, if it never runs, until fsync
 }
 
-u32 without_set_id(u32 mode, const Credentials& who) {
-  if (who.uid == 0 || type_of_mode(mode) != FileType::kRegular) return mode;
+u32 without_set_id(u32 mode, u32 gid, const Credentials& who) {
+  if (who.uid == 0 || type_of_mode(mode) == FileType::kDirectory) return mode;
   mode &= ~u32{S_ISUID};
-  if ((mode & S_IXGRP) != 0) mode &= ~u32{S_ISGID};  // without group execution the bit means something else
+  // Without group execution the bit means something else, and stays with those who may set it (Linux 6.2 and later).
+  const bool may_set = who.checked_elsewhere || is_member(gid, who);
+  if ((mode & S_IXGRP) != 0 || !may_set) mode &= ~u32{S_ISGID};
   return mode;
 }
 
 u32 mode_word_after_write(const media::Inode& inode, const Credentials& who) {
   const u32 flags = media::low_half(inode.mode_links.get()) & ~u32{0xffff} & ~media::kModeHasCapability;
-  return flags | without_set_id(mode_of(inode), who);
+  return flags | without_set_id(mode_of(inode), gid_of(inode), who);
 }
 
 namespace {
-
-bool member(u32 gid, const Credentials& who) {
-  return gid == who.gid || std::find(who.groups.begin(), who.groups.end(), gid) != who.groups.end();
-}
 
 Result<void> check_change(const Volume& volume, const InodeRef& ref, const SetAttributes& change,
                           const Credentials& who, bool through_handle) {
@@ -95,7 +91,7 @@ Result<void> check_change(const Volume& volume, const InodeRef& ref, const SetAt
   if (change.mode.has_value() && !owner) return Error{Errc::kPermission, "only the owner may change the mode", 0};
   if (change.uid.has_value() && (!owner || *change.uid != uid_of(inode)))
     return Error{Errc::kPermission, "only root may change the owner", 0};
-  if (change.gid.has_value() && (!owner || (*change.gid != gid_of(inode) && !member(*change.gid, who))))
+  if (change.gid.has_value() && (!owner || (*change.gid != gid_of(inode) && !is_member(*change.gid, who))))
     return Error{Errc::kPermission, "only the owner may change the group, and only to one of his own", 0};
   // Both times to now is less than one of them: utimensat(2).
   const bool times = change.atime_ns.has_value() || change.mtime_ns.has_value() || change.atime_now != change.mtime_now;
@@ -110,14 +106,17 @@ u32 new_mode(const media::Inode& inode, const SetAttributes& change, const Crede
   if (change.mode.has_value()) {
     mode = (mode & S_IFMT) | (*change.mode & 07777);
     const u32 gid = change.gid.value_or(gid_of(inode));
-    if (!who.checked_elsewhere && who.uid != 0 && !member(gid, who)) mode &= ~u32{S_ISGID};
+    if (!who.checked_elsewhere && who.uid != 0 && !is_member(gid, who)) mode &= ~u32{S_ISGID};
   } else if (change.uid.has_value() || change.gid.has_value()) {
-    // Whoever changes the owner, root too, takes the set-id bits of a file away (chown(2)).
-    Credentials nobody;
-    nobody.uid = 1;
-    mode = without_set_id(mode, nobody);
+    // Whoever changes the owner, root too, takes the set-id bits of all but directories away (Linux chown(2)).
+    Credentials changer = who;
+    if (who.uid == 0) {
+      changer.uid = 1;
+      changer.checked_elsewhere = true;
+    }
+    mode = without_set_id(mode, gid_of(inode), changer);
   } else if (change.size_bytes.has_value()) {
-    mode = without_set_id(mode, who);
+    mode = without_set_id(mode, gid_of(inode), who);
   }
   return mode;
 }
@@ -149,13 +148,14 @@ Result<Attributes> set_attributes(Volume& volume, const InodeRef& ref, const Set
   }
   const u32 old_word = media::low_half(inode.mode_links.get());
   u32 flags = old_word & ~u32{0xffff};
-  if (change.size_bytes.has_value() || change.uid.has_value() || change.gid.has_value()) {
+  const bool owner_changes = change.uid.has_value() || change.gid.has_value();
+  if (change.size_bytes.has_value() || (owner_changes && type_of(inode) != FileType::kDirectory)) {
     PMFS_TRY(plan_without_capability(volume, commit, ref, hold, freed));
     flags &= ~media::kModeHasCapability;
   }
   if (const u32 word = flags | new_mode(inode, change, who); word != old_word)
     commit.set(inode.mode_links, media::join(word, links_of(inode)));
-  if (change.uid.has_value() || change.gid.has_value())
+  if (owner_changes)
     commit.set(inode.uid_gid, media::join(change.uid.value_or(uid_of(inode)), change.gid.value_or(gid_of(inode))));
   const bool atime = change.atime_now || change.atime_ns.has_value();
   if (atime) {

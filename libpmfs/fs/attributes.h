@@ -26,8 +26,8 @@ void touch_inode(Volume& volume, Commit& commit, const InodeRef& ref);
 /// The versions that a commit on this inode changes.
 Watched watched(const InodeRef& ref);
 
-/// Mode without the bits that a write or a change of owner by `who` takes away.
-u32 without_set_id(u32 mode, const Credentials& who);
+/// Mode without the bits that a write or a change of owner by `who` takes away from an inode of group `gid`.
+u32 without_set_id(u32 mode, u32 gid, const Credentials& who);
 
 /// The mode word with its flags that a write by `who` leaves: without set-id bits, and without security.capability,
 /// whose attribute plan_without_capability() (fs/xattr.h) removes.

@@ -81,7 +81,10 @@ Result<void> Filesystem::resolve(std::span<const std::string_view> paths, std::s
         }
       }
       volume.paths.resolve_batch(options.start, {items.data(), good}, searching);
+      constexpr std::size_t kAhead = 8;  // inodes whose lines are on their way
       for (std::size_t i = 0; i < good; ++i) {
+        if (i + kAhead < good && options.attributes && items[i + kAhead].error == Errc{})
+          volume.inodes.prefetch(items[i + kAhead].found.ino);
         Resolved& result = results[items[i].number];
         if (items[i].error != Errc{}) {
           result.error = items[i].error;
@@ -158,6 +161,7 @@ LookupStatistics Filesystem::lookup_statistics() const {
   out.skipped_swaps = s.stage.skipped_swaps;
   out.invalidations = s.stage.invalidations;
   out.invalidated_pivots = s.stage.invalidated;
+  out.revived_pivots = s.stage.revived;
   out.pivot_period_ms = s.stage.period_ms;
   out.pivot_threshold = s.stage.threshold;
   out.path_entries = s.fullpath.entries;

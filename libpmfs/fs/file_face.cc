@@ -23,12 +23,6 @@ bool may_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
 const Error kNotForReading{Errc::kBadHandle, "not opened for reading", 0};
 const Error kNotForWriting{Errc::kBadHandle, "not opened for writing", 0};
 
-Credentials by(u32 uid) {
-  Credentials who;
-  who.uid = uid;
-  return who;
-}
-
 // What the locks of an inode are kept under, if it is there.
 Result<LockedFile> lockable(Volume& volume, InodeNo ino) {
   PMFS_ASSIGN(const InodeRef inode, volume.inodes.get(ino));
@@ -55,7 +49,7 @@ Result<void> File::allocate(int mode, u64 off, u64 len) const {
     PMFS_ASSIGN(Volume* const volume, writable_volume(fs_));
     if (!may_write(flags_)) return kNotForWriting;
     PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
-    return volume->with_space([&] { return allocate_range(*volume, inode, mode, off, len, by(uid_)); });
+    return volume->with_space([&] { return allocate_range(*volume, inode, mode, off, len, who_); });
   });
 }
 
@@ -95,8 +89,7 @@ Result<std::size_t> File::copy_to(u64 off, const File& to, u64 to_off, u64 len) 
     if (to.fs_ != fs_) return Error{Errc::kCrossDevice, "the files are of different file systems", 0};
     PMFS_ASSIGN(const InodeRef source, volume->inodes.get(ino_));
     PMFS_ASSIGN(const InodeRef target, volume->inodes.get(to.ino_));
-    return volume->with_space(
-        [&] { return pmfs::copy_range(*volume, source, off, target, to_off, len, by(to.uid_)); });
+    return volume->with_space([&] { return pmfs::copy_range(*volume, source, off, target, to_off, len, to.who_); });
   });
 }
 
@@ -113,7 +106,7 @@ Result<Lease> File::direct(u64 off, u64 len, DirectUse use, Holes holes) const {
     if (writes) {  // as a write would: set-id bits and security.capability go before anything can be stored
       PMFS_ASSIGN(const Attributes now, stat());
       SetAttributes change;
-      change.mode = without_set_id(now.mode, by(uid_));
+      change.mode = without_set_id(now.mode, now.gid, who_);
       if (*change.mode != now.mode) PMFS_TRY(set_attributes(*volume, inode, change, Credentials::root(), true));
       if (has_capability(inode.media())) {
         const auto removed = volume->with_space(

@@ -224,60 +224,59 @@ Result<Attributes> Filesystem::stat(At at, const Credentials& who, Follow follow
       Result<Attributes> quick = Attributes();
       if (peek_attributes(*volume, seen.ino, seen.generation, *quick)) return quick;
     }
-    for (int tries = 0;; ++tries) {
-      PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, follow));
-      auto found = read_unlocked(*volume, inode, inode->version, [&](ReadSet* reads) -> Result<Attributes> {
+    return with_found(*volume, at, who, follow, [&](const InodeRef& inode) {
+      return read_unlocked(*volume, inode, inode->version, [&](ReadSet* reads) -> Result<Attributes> {
         if (reads != nullptr && ref == Ref::kPin) reads->give_up();  // a pin is taken under the lock
         PMFS_TRY(check_alive(*volume, inode, reads));
         if (reads == nullptr && ref == Ref::kPin) volume->inodes.add_pin(*inode);
         return attributes_of(inode);
       });
-      if (found.ok() || found.error().code != Errc::kStale || at.self) return found;
-      if (tries == kLookTries) return Error{Errc::kNotFound, "it was removed", 0};
-      // Removed between the walk and here; another file may have the name by now.
-    }
+    });
   });
 }
 
 Result<std::string> Filesystem::readlink(At at, const Credentials& who) {
   return guarded([&]() -> Result<std::string> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
-    PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, Follow::kNo));
-    std::shared_lock lock(inode->lock);
-    PMFS_TRY(check_alive(*volume, inode));
-    return read_target(*volume, inode);
+    return with_found(*volume, at, who, Follow::kNo, [&](const InodeRef& inode) -> Result<std::string> {
+      std::shared_lock lock(inode->lock);
+      PMFS_TRY(check_alive(*volume, inode));
+      return read_target(*volume, inode);
+    });
   });
 }
 
 Result<void> Filesystem::access(At at, int mode, const Credentials& who, Follow follow) {
   return guarded([&]() -> Result<void> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
-    PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, follow));
-    std::shared_lock lock(inode->lock);
-    PMFS_TRY(check_alive(*volume, inode));
-    const FileType type = type_of(inode.media());
-    const bool stored = type == FileType::kRegular || type == FileType::kDirectory || type == FileType::kSymlink;
-    if ((mode & W_OK) != 0 && stored) PMFS_TRY(volume->writable());
-    static_assert(R_OK == kMayRead && W_OK == kMayWrite && X_OK == kMayExecute);
-    return check_access(*volume, inode, static_cast<unsigned>(mode), who);
+    return with_found(*volume, at, who, follow, [&](const InodeRef& inode) -> Result<void> {
+      std::shared_lock lock(inode->lock);
+      PMFS_TRY(check_alive(*volume, inode));
+      const FileType type = type_of(inode.media());
+      const bool stored = type == FileType::kRegular || type == FileType::kDirectory || type == FileType::kSymlink;
+      if ((mode & W_OK) != 0 && stored) PMFS_TRY(volume->writable());
+      static_assert(R_OK == kMayRead && W_OK == kMayWrite && X_OK == kMayExecute);
+      return check_access(*volume, inode, static_cast<unsigned>(mode), who);
+    });
   });
 }
 
 Result<DirectoryInfo> Filesystem::directory_info(At at, const Credentials& who) {
   return guarded([&]() -> Result<DirectoryInfo> {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl_));
-    PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, Follow::kYes));
-    std::shared_lock lock(inode->lock);
-    PMFS_TRY(check_alive(*volume, inode));
-    if (type_of(inode.media()) != FileType::kDirectory) return Error{Errc::kNotDirectory, "not a directory", 0};
-    DirectoryInfo info;
-    info.entries = inode.media().entry_count.get();
-    info.index_levels = htree::Index::levels(usable_index(*volume, inode));
-    PMFS_TRY(volume->maps.each(inode.media().map_root.get(), 0, kMapEnd, [&](const Extent& e) -> Result<void> {
-      info.leaves += e.count;
-      return {};
-    }));
-    return info;
+    return with_found(*volume, at, who, Follow::kYes, [&](const InodeRef& inode) -> Result<DirectoryInfo> {
+      std::shared_lock lock(inode->lock);
+      PMFS_TRY(check_alive(*volume, inode));
+      if (type_of(inode.media()) != FileType::kDirectory) return Error{Errc::kNotDirectory, "not a directory", 0};
+      DirectoryInfo info;
+      info.entries = inode.media().entry_count.get();
+      info.index_levels = htree::Index::levels(usable_index(*volume, inode));
+      PMFS_TRY(volume->maps.each(inode.media().map_root.get(), 0, kMapEnd, [&](const Extent& e) -> Result<void> {
+        info.leaves += e.count;
+        return {};
+      }));
+      return info;
+    });
   });
 }
 
@@ -383,9 +382,9 @@ Result<Attributes> Filesystem::set_attributes(At at, const SetAttributes& change
                                               Follow follow) {
   return guarded([&]() -> Result<Attributes> {
     PMFS_ASSIGN(Volume* const volume, writable_volume(impl_));
-    return volume->with_space([&]() -> Result<Attributes> {
-      PMFS_ASSIGN(const InodeRef inode, pmfs::resolve(*volume, at, who, follow));
-      return pmfs::set_attributes(*volume, inode, change, who);
+    return volume->with_space([&] {
+      return with_found(*volume, at, who, follow,
+                        [&](const InodeRef& inode) { return pmfs::set_attributes(*volume, inode, change, who); });
     });
   });
 }
@@ -395,14 +394,11 @@ Result<Attributes> Filesystem::set_attributes(At at, const SetAttributes& change
 
 namespace {
 
-// Opens what is there. @error kNotFound, if nothing is.
-Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Credentials& who) {
-  const Follow follow =
-      (flags & O_NOFOLLOW) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? Follow::kNo : Follow::kYes;
-  PMFS_ASSIGN(const InodeRef inode, resolve(volume, at, who, follow));
+// Opens an inode. @error kStale, if it is gone.
+Result<InodeNo> open_found(Volume& volume, const InodeRef& inode, int flags, const Credentials& who) {
   {
     std::shared_lock lock(inode->lock);
-    if (!check_alive(volume, inode).ok()) return Error{at.self ? Errc::kStale : Errc::kNotFound, "it was removed", 0};
+    PMFS_TRY(check_alive(volume, inode));
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return Error{Errc::kExists, "the name is taken", 0};
     const FileType type = type_of(inode.media());
     if ((flags & O_DIRECTORY) != 0 && type != FileType::kDirectory)
@@ -430,6 +426,14 @@ Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Cre
     return cut.error();
   }
   return inode.ino();
+}
+
+// Opens what is there. @error kNotFound, if nothing is.
+Result<InodeNo> open_existing(Volume& volume, const At& at, int flags, const Credentials& who) {
+  const Follow follow =
+      (flags & O_NOFOLLOW) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? Follow::kNo : Follow::kYes;
+  return with_found(volume, at, who, follow,
+                    [&](const InodeRef& inode) { return open_found(volume, inode, flags, who); });
 }
 
 Result<InodeNo> open_or_create(Volume& volume, const At& at, int flags, u32 mode, const Credentials& who) {
@@ -466,17 +470,17 @@ Result<File> Filesystem::open_file(At at, int flags, u32 mode, const Credentials
       if ((flags & O_CREAT) != 0 || (flags & O_ACCMODE) == O_RDONLY)
         return Error{Errc::kInvalid, "a nameless file is made to be written", 0};
       PMFS_TRY(volume->writable());
-      PMFS_ASSIGN(const InodeNo ino, volume->with_space([&]() -> Result<InodeNo> {
-        PMFS_ASSIGN(const InodeRef dir,
-                    pmfs::resolve(*volume, at, who, (flags & O_NOFOLLOW) != 0 ? Follow::kNo : Follow::kYes));
-        return make_nameless(*volume, dir, mode & 07777, (flags & O_EXCL) == 0, who);
+      PMFS_ASSIGN(const InodeNo ino, volume->with_space([&] {
+        return with_found(
+            *volume, at, who, (flags & O_NOFOLLOW) != 0 ? Follow::kNo : Follow::kYes,
+            [&](const InodeRef& dir) { return make_nameless(*volume, dir, mode & 07777, (flags & O_EXCL) == 0, who); });
       }));
-      return File(impl_, ino, flags, who.uid);
+      return File(impl_, ino, flags, who);
     }
     if ((flags & O_CREAT) != 0 && (flags & O_DIRECTORY) != 0)
       return Error{Errc::kInvalid, "open makes no directories", 0};
     PMFS_ASSIGN(const InodeNo ino, volume->with_space([&] { return open_or_create(*volume, at, flags, mode, who); }));
-    return File(impl_, ino, flags, who.uid);
+    return File(impl_, ino, flags, who);
   });
 }
 
@@ -547,13 +551,13 @@ void Filesystem::unpin_all() {
 // --- File
 // --------------------------------------------------------------------------------------------------------------------
 
-File::File(std::shared_ptr<FilesystemImpl> fs, InodeNo ino, int flags, u32 uid)
-    : fs_(std::move(fs)), ino_(ino), flags_(flags), uid_(uid) {}
+File::File(std::shared_ptr<FilesystemImpl> fs, InodeNo ino, int flags, const Credentials& who)
+    : fs_(std::move(fs)), ino_(ino), flags_(flags), who_(who) {}
 File::File(File&& other) noexcept
     : fs_(std::move(other.fs_)),
       ino_(other.ino_),
       flags_(other.flags_),
-      uid_(other.uid_),
+      who_(std::move(other.who_)),
       lock_id_(other.lock_id_.exchange(0)) {}
 File& File::operator=(File&& other) noexcept {
   if (this != &other) {
@@ -561,7 +565,7 @@ File& File::operator=(File&& other) noexcept {
     fs_ = std::move(other.fs_);
     ino_ = other.ino_;
     flags_ = other.flags_;
-    uid_ = other.uid_;
+    who_ = std::move(other.who_);
     lock_id_ = other.lock_id_.exchange(0);
   }
   return *this;
@@ -596,9 +600,7 @@ Result<std::size_t> File::write(u64 off, std::span<const std::byte> in) const {
     PMFS_ASSIGN(Volume* const volume, writable_volume(fs_));
     if ((flags_ & O_ACCMODE) == O_RDONLY) return Error{Errc::kBadHandle, "not opened for writing", 0};
     PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
-    Credentials who;
-    who.uid = uid_;
-    return volume->with_space([&] { return write_file(*volume, inode, off, in, (flags_ & O_APPEND) != 0, who); });
+    return volume->with_space([&] { return write_file(*volume, inode, off, in, (flags_ & O_APPEND) != 0, who_); });
   });
 }
 
@@ -625,11 +627,9 @@ Result<void> File::truncate(u64 size_bytes) const {
     PMFS_ASSIGN(Volume* const volume, writable_volume(fs_));
     if ((flags_ & O_ACCMODE) == O_RDONLY) return Error{Errc::kInvalid, "not opened for writing", 0};
     PMFS_ASSIGN(const InodeRef inode, volume->inodes.get(ino_));
-    Credentials who;
-    who.uid = uid_;
     SetAttributes change;
     change.size_bytes = size_bytes;
-    PMFS_TRY(volume->with_space([&] { return set_attributes(*volume, inode, change, who, true); }));
+    PMFS_TRY(volume->with_space([&] { return set_attributes(*volume, inode, change, who_, true); }));
     return {};
   });
 }
@@ -643,6 +643,7 @@ struct Dir::Stream {
 
 Dir::Dir(std::shared_ptr<FilesystemImpl> fs, InodeNo ino)
     : fs_(std::move(fs)), ino_(ino), stream_(std::make_unique<Stream>()) {}
+Dir::Dir() noexcept = default;
 Dir::Dir(Dir&&) noexcept = default;
 Dir& Dir::operator=(Dir&& other) noexcept {
   if (this != &other) {

@@ -8,14 +8,13 @@ namespace pmfs {
 
 namespace {
 
-// Looks at an inode with `call(volume, inode)`, found by `find(volume)`.
+// `find(volume, call)` does `call(inode)` with an inode, found in its own way.
 template <class Find, class Call>
 auto look(const std::shared_ptr<FilesystemImpl>& impl, Find&& find, Call&& call) {
   using Answer = decltype(call(std::declval<Volume&>(), std::declval<const InodeRef&>()));
   return guarded([&]() -> Answer {
     PMFS_ASSIGN(Volume* const volume, usable_volume(impl));
-    PMFS_ASSIGN(const InodeRef inode, find(*volume));
-    return call(*volume, inode);
+    return find(*volume, [&](const InodeRef& inode) { return call(*volume, inode); });
   });
 }
 
@@ -23,19 +22,20 @@ template <class Find, class Call>
 Result<void> change(const std::shared_ptr<FilesystemImpl>& impl, Find&& find, Call&& call) {
   return guarded([&]() -> Result<void> {
     PMFS_ASSIGN(Volume* const volume, writable_volume(impl));
-    return volume->with_space([&]() -> Result<void> {
-      PMFS_ASSIGN(const InodeRef inode, find(*volume));
-      return call(*volume, inode);
-    });
+    return volume->with_space(
+        [&] { return find(*volume, [&](const InodeRef& inode) { return call(*volume, inode); }); });
   });
 }
 
 auto by_path(const At& at, const Credentials& who, Follow follow) {
-  return [&at, &who, follow](Volume& volume) { return pmfs::resolve(volume, at, who, follow); };
+  return [&at, &who, follow](Volume& volume, auto&& call) { return with_found(volume, at, who, follow, call); };
 }
 
 auto by_number(InodeNo ino) {
-  return [ino](Volume& volume) { return volume.inodes.get(ino); };
+  return [ino](Volume& volume, auto&& call) -> decltype(call(std::declval<const InodeRef&>())) {
+    PMFS_ASSIGN(const InodeRef inode, volume.inodes.get(ino));
+    return call(inode);
+  };
 }
 
 auto getting(std::string_view name, std::span<std::byte> value, const Credentials& who) {

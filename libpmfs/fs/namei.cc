@@ -276,9 +276,11 @@ Result<Attributes> make_node(Volume& volume, const At& at, const NewNode& node, 
   return made;
 }
 
-Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const Credentials& who, Follow follow,
-                             const std::function<void(InodeState&)>& hold_linked) {
-  PMFS_ASSIGN(const InodeRef file, resolve(volume, from, who, follow));
+namespace {
+
+// @param when_gone  the error if the file has lost its last name.
+Result<Attributes> link_found(Volume& volume, const InodeRef& file, const At& to, const Credentials& who,
+                              Errc when_gone, const std::function<void(InodeState&)>& hold_linked) {
   PMFS_ASSIGN(const Parent parent, resolve_parent(volume, to, who));
   PMFS_TRY(check_name(parent));
   if (parent.name.empty() || is_dots(parent.name)) return Error{Errc::kExists, "the name is taken", 0};
@@ -295,7 +297,7 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     if (parent.must_be_directory) return Error{Errc::kNotFound, "a slash follows a name that is no directory", 0};
     media::Inode& inode = file.media();
     const bool nameless = media::low_half(inode.state_gen.get()) != media::kSlotLive;
-    if (file->dead || (nameless && !file->linkable)) return Error{Errc::kNotFound, "the file was removed", 0};
+    if (file->dead || (nameless && !file->linkable)) return Error{when_gone, "the file was removed", 0};
     if (type_of(inode) == FileType::kDirectory) return Error{Errc::kPermission, "directories have one name", 0};
     PMFS_TRY(prepare_directory(volume, dir));
     if (links_of(inode) == ~u32{0}) return Error{Errc::kTooManyLinks, "the link count is at its limit", 0};
@@ -323,6 +325,16 @@ Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const
     freed.by = mark;
     volume.quarantine.add(std::move(freed));
     return attributes_of(file);
+  });
+}
+
+}  // namespace
+
+Result<Attributes> make_link(Volume& volume, const At& from, const At& to, const Credentials& who, Follow follow,
+                             const std::function<void(InodeState&)>& hold_linked) {
+  PMFS_TRY(check_path(volume, to));
+  return with_found(volume, from, who, follow, [&](const InodeRef& file) {
+    return link_found(volume, file, to, who, from.self ? Errc::kNotFound : Errc::kStale, hold_linked);
   });
 }
 

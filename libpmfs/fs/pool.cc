@@ -484,7 +484,8 @@ Result<void> check_header(const PoolSource& source) {
     return fail(Errc::kCorrupt, "the pool's header contradicts itself", "its header names too small a heap");
   if (header.root_off == 0) return fail(Errc::kNotFormatted, "mkfs did not finish", "it has no root object");
   if (header.root_bytes < kRootBytes || header.root_off < header.heap_off ||
-      header.root_off - header.heap_off > header.heap_bytes)
+      header.root_off - header.heap_off > header.heap_bytes ||
+      header.root_bytes > header.heap_bytes - (header.root_off - header.heap_off))
     return fail(Errc::kCorrupt, "the root object lies outside the pool", "its header names no possible root object");
   if (header.root_bytes >= kSharedRootBytes) return {};  // an application's work may be unfinished: P2
   PMFS_ASSIGN(const bool unfinished, has_unfinished_work(source, header));

@@ -1,5 +1,7 @@
 #include "fs/resolve.h"
 
+#include <algorithm>
+
 #include "fs/acl.h"
 #include "fs/directory.h"
 #include "fs/read_unlocked.h"
@@ -41,6 +43,10 @@ Result<void> check_path(Volume& volume, const At& at) {
 }
 
 using Privilege = Credentials::Privilege;
+
+bool is_member(u32 gid, const Credentials& who) {
+  return gid == who.gid || std::find(who.groups.begin(), who.groups.end(), gid) != who.groups.end();
+}
 
 bool is_privileged(const Credentials& who) {
   return who.privilege == Privilege::kAll || (who.privilege == Privilege::kByUid && who.uid == 0);

@@ -22,6 +22,8 @@ Result<void> check_access(const Volume& volume, const InodeRef& ref, unsigned wa
 
 /// Whether ownership and permissions do not bind `who`, as root.
 bool is_privileged(const Credentials& who);
+/// Whether a group is his own or one of his supplementary ones.
+bool is_member(u32 gid, const Credentials& who);
 
 /// Whether the inode answers at all. REQUIRES: its lock, at least shared; or `reads`, which gives up for one without
 /// names: whether that is held is known under the lock. @error kStale.
@@ -49,6 +51,20 @@ Result<dcache::Found> look_up(Volume& volume, const At& at, const Credentials& w
 
 /// The inode that `at` names. @error kNotFound, kNotDirectory, kAccess, kLoop, kNameTooLong, kStale.
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow);
+
+/// Does `call(inode)` with the inode that `at` names. A path leads to something at every instant if its name is only
+/// ever replaced: so when what was found is gone (kStale) before `call` has its lock, what has the name now is found.
+template <class Call>
+auto with_found(Volume& volume, const At& at, const Credentials& who, Follow follow, Call&& call)
+    -> decltype(call(std::declval<const InodeRef&>())) {
+  constexpr int kTries = 16;
+  for (int tries = 0; tries < kTries; ++tries) {
+    PMFS_ASSIGN(const InodeRef inode, resolve(volume, at, who, follow));
+    auto done = call(inode);
+    if (done.ok() || done.error().code != Errc::kStale || at.self) return done;
+  }
+  return Error{Errc::kNotFound, "it was removed", 0};
+}
 
 /// The directory in which the last component of a path stands, and that component.
 struct Parent {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "test/bench/bench.h"
@@ -31,6 +32,7 @@ constexpr double kFullpath = kStage / (1 - 0.213);
 
 struct Settings {
   std::string requests;
+  std::vector<std::string> only;
   bool open = false;
 };
 
@@ -127,17 +129,21 @@ void run(Context& context, const Settings& settings) {
     std::string prefix;
     u64 every;
   };
+  const auto wanted = [&](const std::string& name) {
+    return settings.only.empty() || std::find(settings.only.begin(), settings.only.end(), name) != settings.only.end();
+  };
   const Mix mixes[] = {{"", 0}, {"mix0.1/", 2000}, {"mix1/", 200}, {"mix10/", 20}};
   for (const Mix& mix : mixes) {
     for (const NamedResolver& one : resolvers()) {
       const std::string name = mix.prefix + one.name;
+      if (!wanted(name)) continue;
       cases.push_back({[=, &replay] { replay.round(name, one.options, mix.every); }, rounds});
     }
   }
   alternate(cases);
   for (const Mix& mix : mixes) {
     for (const NamedResolver& one : resolvers()) {
-      if (one.name == "walk") continue;
+      if (one.name == "walk" || !wanted(mix.prefix + one.name) || !wanted(mix.prefix + "walk")) continue;
       std::optional<double> published;
       if (mix.every == 0) published = one.name == "fullpath" ? kFullpath : kStage;
       for (const char* metric : {"total_ms", "request_ns"})
@@ -153,6 +159,7 @@ Bench fig8(CLI::App& app) {
   CLI::App* const command = app.add_subcommand("fig8", "Replay a trace of an I/O forwarding node, by each resolver");
   command->add_option("--requests", settings->requests, "How many, like 130k; multiples of 13 keep the shape exact")
       ->check([](const std::string& text) { return wrong_count(text, 5000); });
+  command->add_option("--only", settings->only, "Only these cases, like mix1/walk");
   command->add_flag("--open", settings->open, "Requests are open and close, as the paper replays; not stat");
   command->footer("Example:\n  pmfs bench fig8 --requests 1300k --json");
   return {command, [settings](Context& context) { run(context, *settings); }};

@@ -47,6 +47,7 @@ extern "C" {
 typedef struct pmfs_filesystem pmfs_t;     /* an open file system */
 typedef struct pmfs_file_handle pmfs_file_t; /* an open file; keeps its inode, also without names */
 typedef struct pmfs_dir_handle pmfs_dir_t;   /* an open directory; one thread at a time */
+typedef struct pmfs_lease_handle pmfs_lease_t; /* a part of a file, as memory */
 
 struct pmemobjpool; /* libpmemobj's PMEMobjpool */
 
@@ -550,6 +551,49 @@ int pmfs_file_lock(pmfs_file_t *file, int kind, int wait);
  * @error  -EBADF: shared and not opened for reading, exclusive and not for writing. -EAGAIN, -EINVAL.
  */
 int pmfs_file_lock_range(pmfs_file_t *file, int kind, uint64_t first, uint64_t last, int wait);
+/*
+ * Whether a lock could be had now, as F_OFD_GETLK.
+ * @param kind               PMFS_LOCK_*; gets the kind of a lock of somebody else that stands in the way,
+ *                           PMFS_UNLOCK if none does.
+ * @param first, last  gets the bytes of that lock; left alone if there is none.
+ */
+int pmfs_file_test_lock(const pmfs_file_t *file, int *kind, uint64_t *first, uint64_t *last);
+
+/* --- Files as memory ---------------------------------------------------------------------------------------------- */
+
+enum {
+  PMFS_DIRECT_WRITE = 1,     /* for storing into, too */
+  PMFS_DIRECT_FILL_HOLES = 2 /* a hole gets zeros first; else it is -ENXIO */
+};
+
+/* Bytes of a file where they lie in the pool. */
+struct pmfs_piece {
+  void *memory; /* to be read only, unless the lease was taken with PMFS_DIRECT_WRITE */
+  uint64_t bytes;
+};
+
+/*
+ * Bytes `off` to `off + bytes` of a file, clipped to its size, as memory: valid until pmfs_lease_close(), whatever
+ * happens to the file; what is cut off or removed meanwhile stays here, and is out of the file. Reads and writes of the
+ * file go on, and are seen here word by word.
+ * @param flags  PMFS_DIRECT_*.
+ * @param lease  gets the handle; NULL if the call fails.
+ * @error   -EBADF: not opened for this. -ENXIO: a hole. -ENOSPC, -EROFS, -EINVAL (no regular file).
+ * Durability: what is stored is durable after pmfs_lease_persist(); before, perhaps, each aligned word by itself.
+ */
+int pmfs_file_direct(pmfs_file_t *file, uint64_t off, uint64_t bytes, uint32_t flags, pmfs_lease_t **lease);
+/*
+ * @param pieces  gets the first `room` of the pieces that the lease lies in, in order; may be NULL if `room` is 0.
+ * @return        how many there are.
+ */
+int64_t pmfs_lease_pieces(const pmfs_lease_t *lease, struct pmfs_piece *pieces, uint64_t room);
+/*
+ * Makes what was stored in bytes `from` to `from + bytes` of the lease durable, and gives the file the present time.
+ * @error  -EBADF: taken for reading. Durability: on return, one fence.
+ */
+int pmfs_lease_persist(const pmfs_lease_t *lease, uint64_t from, uint64_t bytes);
+/* Gives it back, whatever is returned; blocks that left the file meanwhile become free. */
+int pmfs_lease_close(pmfs_lease_t *lease);
 
 /* --- Directories -------------------------------------------------------------------------------------------------- */
 

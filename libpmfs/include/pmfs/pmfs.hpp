@@ -298,6 +298,7 @@ struct LookupStatistics {
   u64 pivots = 0, candidates = 0;
   u64 periods = 0, swaps = 0, skipped_swaps = 0;
   u64 invalidations = 0, invalidated_pivots = 0;
+  u64 revived_pivots = 0; ///< that became true again by the next look-up of their path
   u32 pivot_period_ms = 0, pivot_threshold = 0;
   u64 path_entries = 0;   ///< Resolver::kFullpath: paths known
   u64 path_visits = 0;    ///< Resolver::kFullpath: entries looked at by changes of directories above them
@@ -432,19 +433,19 @@ class File {
 
  private:
   friend class Filesystem;
-  File(std::shared_ptr<class FilesystemImpl> fs, InodeNo ino, int flags, u32 uid);
+  File(std::shared_ptr<class FilesystemImpl> fs, InodeNo ino, int flags, const Credentials& who);
   std::shared_ptr<class FilesystemImpl> fs_;
   InodeNo ino_{};
   LockOwner lock_owner() const;
   int flags_ = 0;
-  u32 uid_ = 0;  // who opened it: decides whether writing takes set-id bits away
+  Credentials who_;  // who opened it: decides whether writing takes set-id bits away
   mutable std::atomic<u64> lock_id_{0};  // 0: it has had no lock
 };
 
 /// An open directory stream. Move-only; pins its inode. One thread at a time per stream.
 class Dir {
  public:
-  Dir() = default;
+  Dir() noexcept;
   Dir(Dir&&) noexcept;
   Dir& operator=(Dir&&) noexcept;
   ~Dir();

@@ -2,6 +2,7 @@
 #include <map>
 #include <string>
 
+#include "dcache/fullpath.h"
 #include "dcache/stage.h"
 #include "test/support/catch.h"
 
@@ -251,7 +252,7 @@ TEST_CASE("stage: candidates become pivots at the end of a period, heat is that 
     PathScan scan("/x/y/z", tree.cache->keys());
     const u32 count = scan.next();
     const Prefix prefix = stage.begin(scan, count, kAnybody, counts);
-    stage.arrived(count, prefix.components, *deep, counts);
+    stage.arrived(count, prefix.components, nullptr, *deep, counts);
     return prefix.components;
   };
   for (int i = 0; i < 10; ++i) CHECK(look() == 0);
@@ -264,12 +265,126 @@ TEST_CASE("stage: candidates become pivots at the end of a period, heat is that 
   CHECK(!stage.end_period());  // nothing else is popular: the pools stay where they are
   CHECK(look() == 3);
 
-  // A change of a component: the pivot is invalid at once, and its pool does not come back by a swap.
+  // A change of a component: the pivot is untrue at once, and stays so while nothing is found at its path.
   tree.cache->renamed(InodeNo{tree.add("/x")->ino}, "y", tree.add("/x/y")->target(), kRootIno, "moved", nullptr, false);
   CHECK(look() == 0);
   CHECK(stage.statistics().invalidations == 1);
   CHECK(stage.statistics().invalidated == 1);
   tree.cache->defer().barrier();
   CHECK(stage.pivots().empty());
+  tree.cache->watch(nullptr);
+}
+
+TEST_CASE("stage: a pivot becomes true again by the next look-up that finds its path, and only for what is there now",
+          "[dcache]") {
+  Tree tree;
+  StageOptions options;
+  options.adaptive = false;
+  StageResolver stage(*tree.cache, options);
+  tree.cache->watch(&stage);
+  ThreadBlock& counts = tree.cache->threads().here();
+  Dentry* z = tree.add("/x/y/z");
+  // What a path walk does: ask for the whole path, walk, and tell where it arrived.
+  const auto look = [&](const Searcher& who = kAnybody) {
+    const RcuReadGuard reading;
+    PathScan scan("/x/y/z", tree.cache->keys());
+    const Prefix prefix = stage.whole(scan, who, counts);
+    if (prefix.components == 0 && z != nullptr) stage.arrived(3, 0, prefix.untrue, *z, counts);
+    return prefix;
+  };
+  for (int i = 0; i < 2; ++i) look();
+  REQUIRE(stage.end_period());
+  CHECK(look().dentry == z);
+  const InodeNo x{tree.add("/x")->ino};
+  const Target y = tree.add("/x/y")->target();
+
+  // Away and back: another dentry has the name in between, and the pivot has that one now.
+  tree.cache->renamed(x, "y", y, kRootIno, "moved", nullptr, false);
+  z = tree.add("/moved/z");
+  CHECK(look().components == 0);  // arrives at another path than the pivot's
+  CHECK(stage.statistics().revived == 0);
+  tree.cache->renamed(kRootIno, "moved", y, x, "y", nullptr, false);
+  CHECK(look().components == 0);
+  CHECK(stage.statistics().revived == 1);
+  CHECK(look().dentry == z);
+  CHECK(tree.add("/x/y")->links.pins == 1);
+
+  // Other permissions: the pivot has the new ones.
+  tree.cache->permission_changed(InodeNo{y.ino}, {0040700, 5, 5, 0});
+  look();
+  CHECK(look().denied);
+  CHECK_FALSE(look({false, 5, 5, {}}).denied);
+  tree.cache->permission_changed(InodeNo{y.ino}, {0040755, 5, 5, 0});
+  look();
+  CHECK_FALSE(look().denied);
+
+  // Another file in its place.
+  tree.cache->name_removed(InodeNo{y.ino}, "z", z->target());
+  z = nullptr;
+  CHECK(look().components == 0);
+  z = tree.add("/x/y/z");
+  look();
+  CHECK(look().dentry == z);
+  CHECK(stage.statistics().revived == 4);
+  tree.cache->watch(nullptr);
+}
+
+TEST_CASE("stage: a change while the waiting pool is built concerns what it concerns of it, and no more", "[dcache]") {
+  Tree tree;
+  PivotPool pool(*tree.cache, true);
+  Dentry *const a = tree.add("/a/b"), *const c = tree.add("/c/d"), *const above = tree.add("/a");
+  {
+    std::lock_guard lock(tree.cache->mutex());
+    pool.reserve(2);
+    REQUIRE(pool.add(*a, 1));
+    REQUIRE(pool.add(*c, 1));
+    pool.invalidate_unfinished(above);
+  }
+  pool.finish();
+  pool.settle();
+  CHECK(found_name(tree, find(tree, pool, "/a/b")).empty());
+  CHECK(found_name(tree, find(tree, pool, "/c/d")) == "/c/d");
+  std::lock_guard lock(tree.cache->mutex());
+  pool.clean();
+}
+
+TEST_CASE("pivot pool: only a pool's own untrue pivots are made true", "[dcache]") {
+  Tree tree;
+  PivotPool pool(*tree.cache, true), other(*tree.cache, true);
+  fill(tree, pool, {"/a/b"});
+  fill(tree, other, {"/a/b"});
+  Dentry *const a = tree.add("/a/b"), *const sibling = tree.add("/a/c");
+  std::lock_guard lock(tree.cache->mutex());
+  CHECK_FALSE(pool.make_true(pool[0], *a));  // it is
+  CHECK(pool.invalidate(a) == 1);
+  CHECK(other.invalidate(a) == 1);
+  CHECK_FALSE(pool.make_true(other[0], *a));
+  CHECK_FALSE(pool.make_true(pool[0], *sibling));
+  CHECK(pool.make_true(pool[0], *a));
+  CHECK(a->links.pins == 2);
+  pool.clean();
+  other.clean();
+  CHECK(a->links.pins == 0);
+}
+
+TEST_CASE("fullpath: a table of paths that grows too full asks for maintenance itself", "[dcache]") {
+  Tree tree(u64{8} << 20);
+  const auto fullpath = FullpathResolver::make(*tree.cache, 10000);
+  REQUIRE(fullpath != nullptr);
+  tree.cache->watch(fullpath.get());
+  std::vector<Dentry*> dentries;
+  for (int i = 0; i < 4000; ++i) dentries.push_back(tree.add("/name" + std::to_string(i)));
+  tree.cache->maintain();
+  REQUIRE_FALSE(tree.cache->should_maintain());
+  int asked = 0;
+  tree.cache->on_maintenance([&] { ++asked; });
+  {
+    const RcuReadGuard reading;
+    for (Dentry* const dentry : dentries) fullpath->arrived(1, 0, nullptr, *dentry, tree.cache->threads().here());
+  }
+  CHECK(asked > 0);
+  CHECK(fullpath->should_maintain());
+  fullpath->maintain();
+  CHECK_FALSE(fullpath->should_maintain());
   tree.cache->watch(nullptr);
 }

@@ -342,6 +342,13 @@ TEST_CASE("C interface: files are written, read, cut, copied and locked as by C+
   CHECK(pmfs_file_lock_range(other, PMFS_LOCK_EXCLUSIVE, 9, UINT64_MAX, 0) == -EAGAIN);
   CHECK(pmfs_file_lock_range(other, PMFS_LOCK_EXCLUSIVE, 10, UINT64_MAX, 0) == 0);
   CHECK(pmfs_file_lock_range(other, PMFS_LOCK_SHARED, 10, 20, 0) == -EBADF);  // not opened for reading
+  int kind = PMFS_LOCK_SHARED;
+  std::uint64_t first = 5, end = 6;
+  CHECK(pmfs_file_test_lock(other, &kind, &first, &end) == 0);
+  CHECK((kind == PMFS_LOCK_EXCLUSIVE && first == 0 && end == 9));
+  kind = PMFS_LOCK_EXCLUSIVE;
+  CHECK(pmfs_file_test_lock(c, &kind, &first, &end) == 0);  // his own stands in nobody's way
+  CHECK((kind == PMFS_UNLOCK && first == 0 && end == 9));
   std::atomic<bool> answered{false};
   int answer = 1;
   std::thread waits([&] {
@@ -373,6 +380,39 @@ TEST_CASE("C interface: files are written, read, cut, copied and locked as by C+
   CHECK(pmfs_link(t.c, pmfs_inode(pmfs_file_inode(c)), pmfs_path("/named"), &kCRoot, &a) == 0);
   CHECK(a.links == 1);
   CHECK(pmfs_file_close(c) == 0);
+}
+
+TEST_CASE("C interface: a lease is the file's bytes, and what is stored by it is the file's", "[unit][fs]") {
+  Twins t;
+  pmfs_file_t* file = nullptr;
+  REQUIRE(pmfs_open_file(t.c, pmfs_path("/f"), O_CREAT | O_RDWR, 0640, &kCRoot, &file) == 0);
+  const std::string text(10'000, 'x');
+  REQUIRE(pmfs_file_write(file, 0, text.data(), text.size()) == 10'000);
+  REQUIRE(pmfs_file_truncate(file, 20'000) == 0);
+  pmfs_lease_t* lease = nullptr;
+  CHECK(pmfs_file_direct(file, 0, 20'000, 4, &lease) == -EINVAL);
+  CHECK(pmfs_file_direct(file, 0, 20'000, 0, &lease) == -ENXIO);  // a hole
+  CHECK(lease == nullptr);
+  REQUIRE(pmfs_file_direct(file, 5'000, 5'000, 0, &lease) == 0);
+  CHECK(pmfs_lease_persist(lease, 0, 1) == -EBADF);  // taken for reading
+  CHECK(pmfs_lease_close(lease) == 0);
+  REQUIRE(pmfs_file_direct(file, 5'000, 100'000, PMFS_DIRECT_WRITE | PMFS_DIRECT_FILL_HOLES, &lease) == 0);
+  const std::int64_t count = pmfs_lease_pieces(lease, nullptr, 0);
+  REQUIRE(count > 0);
+  std::vector<pmfs_piece> pieces(static_cast<std::size_t>(count) + 1, pmfs_piece{nullptr, 0});
+  REQUIRE(pmfs_lease_pieces(lease, pieces.data(), pieces.size()) == count);
+  u64 bytes = 0;
+  for (const pmfs_piece& piece : pieces) {
+    bytes += piece.bytes;
+    if (piece.memory != nullptr) std::memset(piece.memory, 'y', piece.bytes);
+  }
+  CHECK(bytes == 15'000);
+  CHECK(pmfs_lease_persist(lease, 0, UINT64_MAX) == 0);
+  CHECK(pmfs_lease_close(lease) == 0);
+  std::string got(20'001, '?');
+  CHECK(pmfs_file_read(file, 0, got.data(), got.size()) == 20'000);
+  CHECK(got == std::string(5'000, 'x') + std::string(15'000, 'y') + "?");
+  CHECK(pmfs_file_close(file) == 0);
 }
 
 TEST_CASE("C interface: directories are listed as by C++, and go on at a cookie", "[unit][fs]") {
@@ -542,7 +582,9 @@ TEST_CASE("C interface: NULL and nonsense give -EINVAL, and change nothing", "[u
       pmfs_file_append(nullptr, nullptr, 0), pmfs_file_sync(nullptr), pmfs_file_stat(nullptr, &a),
       pmfs_file_truncate(nullptr, 0), pmfs_file_allocate(nullptr, 0, 0, 1), pmfs_file_seek(nullptr, 0, SEEK_DATA),
       pmfs_file_copy(nullptr, 0, nullptr, 0, 0), pmfs_file_lock(nullptr, 0, 0),
-      pmfs_file_lock_range(nullptr, 0, 0, 0, 0), pmfs_open_dir(t.c, root, &kCRoot, nullptr),
+      pmfs_file_lock_range(nullptr, 0, 0, 0, 0), pmfs_file_test_lock(nullptr, nullptr, nullptr, nullptr),
+      pmfs_file_direct(nullptr, 0, 1, 0, nullptr), pmfs_lease_pieces(nullptr, nullptr, 0),
+      pmfs_lease_persist(nullptr, 0, 0), pmfs_lease_close(nullptr), pmfs_open_dir(t.c, root, &kCRoot, nullptr),
       pmfs_open_dir(t.c, pmfs_path_at(1, "/", PMFS_AT_NO_FOLLOW), &kCRoot, &dir),
       pmfs_dir_read(nullptr, 0, nullptr, nullptr),
       pmfs_dir_rewind(nullptr), pmfs_dir_close(nullptr),

@@ -386,6 +386,22 @@ TEST_CASE("xattr: contents and attributes of a file share its block count and no
   CHECK(value_of(memory.fs(), "/d", "user.a") == std::string(5000, 'x'));
 }
 
+TEST_CASE("xattr: a change of owner takes security.capability from all but directories, as Linux does", "[fs]") {
+  MemoryFs memory(u64{8} << 20);
+  Filesystem& fs = memory.fs();
+  must(fs.mkdir("/d", 0755, kRoot));
+  must(fs.mknod("/p", S_IFIFO | 0755, 0, kRoot));
+  SetAttributes change;
+  change.gid = 5;
+  for (const char* path : {"/d", "/p"}) {
+    REQUIRE(set(fs, path, "security.capability", "caps") == kNone);
+    must(fs.set_attributes(path, change, kRoot));
+    memory.require_clean();
+  }
+  CHECK(value_of(fs, "/d", "security.capability") == "caps");
+  CHECK(get(fs, "/p", "security.capability") == Errc::kNoAttribute);
+}
+
 TEST_CASE("xattr: security.capability goes when contents or owner change, in the same commit", "[fs]") {
   MemoryFs memory(u64{8} << 20);
   Filesystem& fs = memory.fs();
