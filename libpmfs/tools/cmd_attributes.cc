@@ -1,5 +1,5 @@
-// pmfs getfattr, setfattr, getfacl: extended attributes and ACLs of an object in an unmounted pool, in the manner of
-// the tools of those names.
+// pmfs getfattr, setfattr: extended attributes of an object in an unmounted pool, in the manner of the tools of those
+// names.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,6 @@
 
 #include "commands.h"
 #include "json_out.h"
-#include "mode_text.h"
 #include "open_pool.h"
 #include "report.h"
 #include "xattr_copy.h"
@@ -24,7 +23,6 @@ struct Options {
   std::string value;
   std::string remove;
   bool only_values = false;
-  bool numeric = false;
   bool json = false;
 };
 
@@ -120,70 +118,6 @@ int setfattr(const Options& options) {
   return close_pool(*fs, options.pool, done.ok() ? kExitOk : kExitFailure);
 }
 
-std::string permissions_text(u32 permissions) {
-  return fmt::format("{}{}{}", (permissions & 4) != 0 ? 'r' : '-', (permissions & 2) != 0 ? 'w' : '-',
-                     (permissions & 1) != 0 ? 'x' : '-');
-}
-
-void print_acl(const Acl& acl, const char* prefix, bool numeric) {
-  u32 mask = 7;
-  for (const AclEntry& e : acl)
-    if (e.tag == AclTag::kMask) mask = e.permissions;
-  for (const AclEntry& e : acl) {
-    const bool user = e.tag == AclTag::kUser, group = e.tag == AclTag::kGroup;
-    const char* const tag = user || e.tag == AclTag::kUserObj     ? "user"
-                            : group || e.tag == AclTag::kGroupObj ? "group"
-                            : e.tag == AclTag::kMask              ? "mask"
-                                                                  : "other";
-    std::string who;
-    if (user) who = numeric ? std::to_string(e.id) : user_name(e.id);
-    if (group) who = numeric ? std::to_string(e.id) : group_name(e.id);
-    const std::string line = fmt::format("{}{}:{}:{}", prefix, tag, who, permissions_text(e.permissions));
-    const bool masked = user || group || e.tag == AclTag::kGroupObj;
-    if (masked && (e.permissions & ~mask) != 0) {
-      fmt::print("{:<31} #effective:{}\n", line, permissions_text(e.permissions & mask));
-    } else {
-      fmt::print("{}\n", line);
-    }
-  }
-}
-
-struct Lists {
-  Attributes attributes;
-  Acl access;
-  Acl defaults;
-};
-
-Result<Lists> lists_of(Filesystem& fs, const Options& options) {
-  Lists lists;
-  PMFS_ASSIGN(lists.attributes, fs.stat(options.path, Credentials::root()));
-  const At at = At::inode(lists.attributes.ino);
-  PMFS_ASSIGN(lists.access, fs.get_acl(at, AclKind::kAccess, Credentials::root()));
-  PMFS_ASSIGN(lists.defaults, fs.get_acl(at, AclKind::kDefault, Credentials::root()));
-  return lists;
-}
-
-int getfacl(const Options& options) {
-  std::optional<Filesystem> fs = open_for_reading(options.pool);
-  if (!fs) return kExitFailure;
-  const Result<Lists> lists = lists_of(*fs, options);
-  if (!lists.ok()) {
-    report(options.pool + ": " + options.path, lists.error());
-  } else {
-    const Attributes& a = lists->attributes;
-    fmt::print("# file: {}\n# owner: {}\n# group: {}\n", printable(options.path),
-               options.numeric ? std::to_string(a.uid) : user_name(a.uid),
-               options.numeric ? std::to_string(a.gid) : group_name(a.gid));
-    if ((a.mode & 07000u) != 0)
-      fmt::print("# flags: {}{}{}\n", (a.mode & 04000u) != 0 ? 's' : '-', (a.mode & 02000u) != 0 ? 's' : '-',
-                 (a.mode & 01000u) != 0 ? 't' : '-');
-    print_acl(lists->access, "", options.numeric);
-    print_acl(lists->defaults, "default:", options.numeric);
-    fmt::print("\n");
-  }
-  return close_pool(*fs, options.pool, lists.ok() ? kExitOk : kExitFailure);
-}
-
 CLI::App* add(CLI::App& app, const char* name, const char* what, Options& options) {
   CLI::App* const command = app.add_subcommand(name, what);
   command->add_option("POOL", options.pool, "Pool file or poolset file")->required();
@@ -218,14 +152,6 @@ void add_setfattr(CLI::App& app, int& exit_code) {
     if (name->empty() && remove->empty()) throw CLI::RequiredError("--name or --remove");
     exit_code = setfattr(*options);
   });
-}
-
-void add_getfacl(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
-  CLI::App* const command = add(app, "getfacl", "Show the access control lists of an object of a pool", *options);
-  command->add_flag("-n,--numeric", options->numeric, "User and group ids as numbers");
-  command->footer("Example:\n  pmfs getfacl /dev/shm/demo.pool /photos");
-  command->callback([options, &exit_code] { exit_code = getfacl(*options); });
 }
 
 }  // namespace pmfs::tools

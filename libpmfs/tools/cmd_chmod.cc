@@ -1,13 +1,12 @@
 // pmfs chmod, chown: modes and owners in an unmounted pool, as the tools of those names.
-#include <grp.h>
 #include <pwd.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 
 #include "commands.h"
 #include "mode_change.h"
+#include "owner_text.h"
 #include "report.h"
 #include "walk.h"
 
@@ -61,29 +60,19 @@ int chmod_command(const Options& options) {
   });
 }
 
-std::optional<u32> id_number(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  u32 id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || id == ~u32{0}) return std::nullopt;
-  return id;
-}
-
 /// USER, USER:GROUP, :GROUP, or USER: for the group that the user logs in with. Names go before numbers.
 /// @return false: said what is unknown.
 bool parse_owner(const std::string& text, SetAttributes& change) {
   const std::size_t colon = text.find(':');
   const std::string user = text.substr(0, colon);
   if (!user.empty()) {
-    const struct passwd* const known = getpwnam(user.c_str());
-    change.uid = known != nullptr ? std::optional<u32>(known->pw_uid) : id_number(user);
+    change.uid = user_id(user);
     if (!change.uid) return report_text(user, "no user of that name; give the number"), false;
   }
   if (colon == std::string::npos) return true;
   const std::string group = text.substr(colon + 1);
   if (!group.empty()) {
-    const struct group* const known = getgrnam(group.c_str());
-    change.gid = known != nullptr ? std::optional<u32>(known->gr_gid) : id_number(group);
+    change.gid = group_id(group);
     if (!change.gid) return report_text(group, "no group of that name; give the number"), false;
   } else if (!user.empty()) {
     const struct passwd* const login = getpwuid(*change.uid);

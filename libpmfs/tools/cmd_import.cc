@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "commands.h"
+#include "interrupt.h"
 #include "open_pool.h"
 #include "pool_work.h"
 #include "report.h"
@@ -21,6 +22,7 @@ struct Options {
   std::string pool;
   std::string host_dir;
   std::string pool_dir;
+  bool resume = false;
 };
 
 Result<bool> is_empty(Filesystem& fs, InodeNo ino) {
@@ -33,24 +35,23 @@ Result<bool> is_empty(Filesystem& fs, InodeNo ino) {
   }
 }
 
-bool import_into(Filesystem& fs, const Options& options, HostFd host_dir) {
+int import_into(Filesystem& fs, const Options& options, HostFd host_dir) {
   const std::string subject = options.pool + ": " + options.pool_dir;
   bool made = false;
   const Result<Attributes> target = make_directories(fs, options.pool_dir, 0755, operator_credentials(), made);
   if (!target.ok()) {
     report(subject, target.error());
-    return false;
+    return kExitFailure;
   }
   const Result<bool> empty = is_empty(fs, target->ino);
   if (!empty.ok()) {
     report(subject, empty.error());
-    return false;
+    return kExitFailure;
   }
   Progress progress;
-  const TreeCounts counts = import_tree(fs, std::move(host_dir), options.host_dir, target->ino, options.pool,
-                                        made || *empty ? TopAttributes::kAll : TopAttributes::kTimes, progress);
-  fmt::print("imported {}\n", summary(counts));
-  return counts.failed == 0 && counts.skipped == 0;
+  const TreeOptions how{made || *empty ? TopAttributes::kAll : TopAttributes::kTimes, options.resume};
+  return conclude("imported", options.pool,
+                  import_tree(fs, std::move(host_dir), options.host_dir, target->ino, options.pool, how, progress));
 }
 
 int import_command(const Options& options) {
@@ -59,10 +60,11 @@ int import_command(const Options& options) {
     report_errno(options.host_dir, "cannot open the directory to import", errno);
     return kExitFailure;
   }
+  const Interruptible stoppable;
   std::optional<Filesystem> fs = open_for_writing(options.pool);
   if (!fs) return kExitFailure;
-  const bool done = import_into(*fs, options, std::move(host_dir));
-  return close_pool(*fs, options.pool, done ? kExitOk : kExitFailure);
+  const int code = import_into(*fs, options, std::move(host_dir));
+  return close_pool(*fs, options.pool, code);
 }
 
 }  // namespace
@@ -76,10 +78,15 @@ void add_import(CLI::App& app, int& exit_code) {
   command->add_option("POOL", options->pool, "Pool file, device DAX, or poolset file")->required();
   command->add_option("HOSTDIR", options->host_dir, "Directory of the host")->required();
   command->add_option("POOLDIR", options->pool_dir, "Directory in the pool; made if missing")->required();
+  command->add_flag("--resume", options->resume,
+                    "Go on with an import that was interrupted: what it has copied to the end stays as it is");
   command->footer(
       "Existing directories are merged, other existing names replaced. Exit code 1 if anything was left out; each case "
       "is said.\n"
-      "Example:\n  pmfs import /dev/shm/demo.pool ~/photos /photos");
+      "Ctrl-C or SIGTERM ends it in order, with exit code 130 or 143; the pool is consistent after a kill, too. "
+      "--resume takes for copied what has the size, modification time, owner, mode and links of its source.\n"
+      "Example:\n  pmfs import /dev/shm/demo.pool ~/photos /photos\n"
+      "  pmfs import --resume /dev/shm/demo.pool ~/photos /photos");
   command->callback([options, &exit_code] { exit_code = import_command(*options); });
 }
 

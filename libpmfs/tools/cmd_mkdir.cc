@@ -27,9 +27,12 @@ Result<void> make(Filesystem& fs, const std::string& path, const Options& option
       options.parents ? make_directories(fs, path, 0777, who, made) : fs.mkdir(path, 0777, who);
   if (!directory.ok()) return directory.error();
   if (!mode || !made) return {};
+  // A symbolic mode begins at a=rwx. With the sticky bit, others than the owner may write only if it says so, or sets
+  // an id: so does coreutils' mkdir.
+  u32 decided = 0;
+  const u32 wanted = mode->apply(0777u | (directory->mode & 06000u), true, who.umask, &decided);
   SetAttributes change;
-  // Symbolic modes start from a=rwx; a set-group-id bit that was inherited stays.
-  change.mode = mode->apply(0777u | (directory->mode & 06000u), true, who.umask);
+  change.mode = (wanted & 01000u) != 0 && (wanted & decided & 06022u) == 0 ? wanted & ~0022u : wanted;
   PMFS_TRY(fs.set_attributes(At::inode(directory->ino), change, Credentials::root()));
   return {};
 }

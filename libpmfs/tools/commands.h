@@ -27,6 +27,7 @@ void add_get(CLI::App& app, int& exit_code);
 void add_getfattr(CLI::App& app, int& exit_code);
 void add_setfattr(CLI::App& app, int& exit_code);
 void add_getfacl(CLI::App& app, int& exit_code);
+void add_setfacl(CLI::App& app, int& exit_code);
 void add_mkdir(CLI::App& app, int& exit_code);
 void add_rmdir(CLI::App& app, int& exit_code);
 void add_mv(CLI::App& app, int& exit_code);

@@ -80,6 +80,7 @@ int run(int argc, char** argv) {
   add_getfattr(app, exit_code);
   add_setfattr(app, exit_code);
   add_getfacl(app, exit_code);
+  add_setfacl(app, exit_code);
   for (const auto add : {add_mkdir, add_rmdir, add_mv, add_cp, add_rm, add_ln, add_tree, add_find, add_du, add_chmod,
                          add_chown, add_truncate, add_touch}) {
     add(app, exit_code);

@@ -91,8 +91,9 @@ bool ModeChange::parse_clause(std::string_view clause, std::vector<Step>& steps)
   return true;
 }
 
-u32 ModeChange::apply(u32 mode, bool is_directory, u32 umask) const {
+u32 ModeChange::apply(u32 mode, bool is_directory, u32 umask, u32* decided) const {
   mode &= kAllBits;
+  u32 bits_decided = 0;
   for (const Step& step : steps_) {
     const u32 kept = is_directory ? kSetIds & ~step.mentioned : 0;
     u32 bits = step.copy ? spread(mode, step.bits) : step.bits;
@@ -100,9 +101,12 @@ u32 ModeChange::apply(u32 mode, bool is_directory, u32 umask) const {
     bits &= (step.affected != 0 ? step.affected : ~umask) & ~kept;
     if (step.operation == '+') mode |= bits;
     if (step.operation == '-') mode &= ~bits;
-    if (step.operation == '=') mode = (mode & ((step.affected != 0 ? ~step.affected : 0) | kept)) | bits;
+    const u32 left = (step.affected != 0 ? ~step.affected : 0) | kept;  // alone, by =
+    if (step.operation == '=') mode = (mode & left) | bits;
     mode &= kAllBits;
+    bits_decided |= step.operation == '=' ? kAllBits & ~left : bits;
   }
+  if (decided != nullptr) *decided = bits_decided;
   return mode;
 }
 

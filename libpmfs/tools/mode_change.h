@@ -19,8 +19,9 @@ class ModeChange {
   /// @param is_directory  then X means x, and set-id bits stay that are not mentioned: by an octal mode of five or more
   ///                      digits, or by a symbolic s.
   /// @param umask         bits that a clause without u, g, o and a leaves alone.
+  /// @param decided       if given: gets the bits that the change speaks of, whatever it makes of them.
   /// Source: POSIX.1-2017 chmod (the utility), with the rules of GNU coreutils for set-id bits of directories.
-  u32 apply(u32 mode, bool is_directory, u32 umask) const;
+  u32 apply(u32 mode, bool is_directory, u32 umask, u32* decided = nullptr) const;
 
  private:
   struct Step {

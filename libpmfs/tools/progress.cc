@@ -33,6 +33,11 @@ void Progress::add(u64 objects, u64 bytes) {
   if (now >= next_draw_) draw(now);
 }
 
+void Progress::add_skipped(u64 objects, u64 bytes) {
+  skipped_bytes_ += bytes;
+  add(objects, bytes);
+}
+
 void Progress::hide() {
   if (!shown_) return;
   std::fputs("\r\033[K", stderr);
@@ -46,7 +51,7 @@ void Progress::draw(Clock::time_point now) {
   const double part = static_cast<double>(done) / static_cast<double>(total);
   const auto filled = static_cast<u64>(part * static_cast<double>(kWidth));
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  const auto rate = static_cast<u64>(static_cast<double>(bytes_) / seconds);
+  const auto rate = static_cast<u64>(static_cast<double>(bytes_ - skipped_bytes_) / seconds);
   fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {:3.0f}%  {} objects, {}, {}/s\033[K", "", filled, "", kWidth - filled,
              part * 100, objects_, size_text(bytes_), size_text(rate));
   std::fflush(stderr);

@@ -18,6 +18,8 @@ class Progress {
   bool is_wanted() const { return terminal_; }
   void set_total(u64 objects, u64 bytes);
   void add(u64 objects, u64 bytes);
+  /// What needed no work: part of what is done, but not of the rate.
+  void add_skipped(u64 objects, u64 bytes);
   /// Takes the bar away, before a message or at the end; the next add() may bring it back.
   void hide();
 
@@ -30,6 +32,7 @@ class Progress {
   Clock::time_point start_;
   Clock::time_point next_draw_;
   u64 objects_ = 0, bytes_ = 0;
+  u64 skipped_bytes_ = 0;  ///< of bytes_
   u64 total_objects_ = 0, total_bytes_ = 0;
 };
 

@@ -13,6 +13,7 @@ namespace pmfs::tools {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitSignal = 128;  ///< and the signal's number: stopped by it, in order
 
 /// `check` speaks the codes of fsck(8).
 inline constexpr int kCheckClean = 0;

@@ -20,23 +20,14 @@ std::optional<u64> parse_size(std::string_view text) {
   if (!unit.empty()) {
     switch (unit[0]) {
       case 'k':
-      case 'K':
-        shift = 10;
-        break;
+      case 'K': shift = 10; break;
       case 'm':
-      case 'M':
-        shift = 20;
-        break;
+      case 'M': shift = 20; break;
       case 'g':
-      case 'G':
-        shift = 30;
-        break;
+      case 'G': shift = 30; break;
       case 't':
-      case 'T':
-        shift = 40;
-        break;
-      default:
-        return std::nullopt;
+      case 'T': shift = 40; break;
+      default: return std::nullopt;
     }
   }
   if (count > ((u64{1} << 63) - 1) >> shift) return std::nullopt;
@@ -52,6 +43,22 @@ std::string size_text(u64 bytes) {
     ++unit;
   }
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", amount, kUnits[unit]);
+}
+
+std::string short_size_text(u64 bytes) {
+  if (bytes < 1024) return std::to_string(bytes);
+  constexpr std::string_view kUnits = "KMGTPE";
+  std::size_t unit = 0;
+  u64 scale = 1024;
+  while (unit + 1 < kUnits.size() && bytes / scale >= 1024) {
+    scale *= 1024;
+    ++unit;
+  }
+  const auto rounded_up = [&](u64 part) { return bytes / part + (bytes % part != 0 ? 1 : 0); };
+  const u64 tenths = bytes / scale * 10 + (bytes % scale * 10 + scale - 1) / scale;
+  if (tenths < 100) return fmt::format("{}.{}{}", tenths / 10, tenths % 10, kUnits[unit]);
+  if (rounded_up(scale) == 1024 && unit + 1 < kUnits.size()) return fmt::format("1.0{}", kUnits[unit + 1]);
+  return fmt::format("{}{}", rounded_up(scale), kUnits[unit]);
 }
 
 }  // namespace pmfs::tools

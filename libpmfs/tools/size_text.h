@@ -15,4 +15,7 @@ std::optional<u64> parse_size(std::string_view text);
 /// "512 B", "1.0 GiB": three digits or so, for reading.
 std::string size_text(u64 bytes);
 
+/// "512", "1.5K", "234M", rounded up, as `ls -h` has it.
+std::string short_size_text(u64 bytes);
+
 }  // namespace pmfs::tools

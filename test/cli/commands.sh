@@ -77,10 +77,10 @@ both mkdir -p @/closed/under/umask
 umask 027
 both mkdir -m a-w @/read
 umask 022
-expect 0 "$PMFS" mkdir -m +t "$pool" /sticky # "+ and - begin at a=rwx"
-expect 0 "$PMFS" stat "$pool" /sticky
-shown '^Access: .1777/drwxrwxrwt'
-expect 0 "$PMFS" rmdir "$pool" /sticky
+for mode in +t +w o-r g+w,o-x go-w u+s -x =rx +t,g-w; do both mkdir "--mode=$mode" "@/mode$mode"; done
+umask 077
+for mode in +t g+w o+r +rx +t,g-w +t,g+w u+s,+t +t,o-r u+s g+s,+t =t; do both mkdir "--mode=$mode" "@/closed$mode"; done
+umask 022
 file /plain text
 both mkdir -p @/plain/x
 both rmdir @/closed/under/umask @/b

@@ -29,7 +29,7 @@ expect 0 "$PMFS" cat "$pool" /empty
 # stat as coreutils has it.
 expect 0 "$PMFS" stat "$pool" /data
 shown '^  File: /data$'
-shown '^  Size: 6 +Blocks: 8 +IO Block: 4096 +regular file$'
+shown '^  Size: 6[[:space:]]+Blocks: 8 +IO Block: 4096 +regular file$'
 shown '^Access: \(0640/-rw-r-----\)  Uid: \( *[0-9]+/ *[^ ]+\)   Gid: \( *[0-9]+/ *[^ ]+\)$'
 for time in Access Modify Change ' Birth'; do shown "^$time: 20[0-9-]+ [0-9:]+\.[0-9]{9} [+-][0-9]{4}$"; done
 expect 0 "$PMFS" stat "$pool" /empty

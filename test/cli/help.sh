@@ -10,7 +10,7 @@ shown Example
 
 # The commands are those that --help lists.
 commands=$("$PMFS" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p')
-for wanted in mkfs import export check info dump count ls stat cat put get df grow trace mkdir rmdir mv cp rm ln tree find du chmod chown truncate touch; do
+for wanted in mkfs import export check info dump count ls stat cat put get df grow trace mkdir rmdir mv cp rm ln tree find du chmod chown truncate touch getfacl setfacl; do
   grep -qx "$wanted" <<<"$commands" || fail "--help does not list $wanted"
 done
 for command in $commands; do
@@ -23,7 +23,7 @@ expect 2 "$PMFS"
 expect 2 "$PMFS" no-such-command
 expect 2 "$PMFS" info
 expect 2 "$PMFS" info --no-such-option "$work/pool"
-expect 2 "$PMFS" ls "$work/pool" / too many
+expect 2 "$PMFS" ls --json "$work/pool" / too many
 expect 16 "$PMFS" check
 expect 16 "$PMFS" check --no-such-option "$work/pool"
 expect 2 "$PMFS" count --runs 0

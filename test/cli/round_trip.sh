@@ -94,8 +94,37 @@ for name in all-hole holes; do
   [ "$blocks" -lt 2000 ] || fail "the holes of $name are filled in the pool: $blocks"
 done
 if command -v rsync >/dev/null; then
-  rsync -naHi --delete "$tree/" "$work/back/" >"$work/rsync" 2>&1 || fail "rsync: $(head -3 "$work/rsync")"
+  rsync -naHAXi --checksum --delete "$tree/" "$work/back/" >"$work/rsync" 2>&1 || fail "rsync: $(head -3 "$work/rsync")"
+  rsync -naHAXi --checksum --delete "$work/back/" "$tree/" >>"$work/rsync" 2>&1 || fail "rsync back: $(head -3 "$work/rsync")"
   [ ! -s "$work/rsync" ] || fail "rsync would still change: $(head -5 "$work/rsync")"
+fi
+
+# Much of /usr, with its set-id programs, and what it may lack: capabilities, an ACL, an attribute.
+if [ -n "${PMFS_LONG:-}" ] && command -v rsync >/dev/null; then
+  expect 0 "$PMFS" mkfs "$work/usr" --size 3G
+  mkdir "$work/more"
+  cp /usr/bin/env "$work/more/capable"
+  setcap cap_net_raw+ep "$work/more/capable" 2>/dev/null
+  setfacl -m u:1234:rx,d:u:1234:rx "$work/more" 2>/dev/null
+  setfattr -n user.comment -v here "$work/more/capable" 2>/dev/null
+  room=1800 # MiB
+  for folder in "$work/more" /usr/bin /usr/sbin /usr/libexec /usr/include /usr/share /usr/lib; do
+    size=$(du -sm "$folder" 2>/dev/null | cut -f1)
+    [ "${size:-9999}" -lt "$room" ] || continue
+    room=$((room - size))
+    expect 0 "$PMFS" import "$work/usr" "$folder" "/$folder"
+    echo "$folder: $(cat "$work/out")"
+    expect 0 "$PMFS" export "$work/usr" "/$folder" "$work/usr-back"
+    for pair in "$folder/ $work/usr-back/" "$work/usr-back/ $folder/"; do
+      # shellcheck disable=SC2086 # two words
+      rsync -naHAXi --checksum --delete $pair >"$work/rsync" 2>&1 || fail "rsync $pair: $(head -3 "$work/rsync")"
+      [ ! -s "$work/rsync" ] || fail "rsync $pair would change: $(head -5 "$work/rsync")"
+    done
+    rm -rf "$work/usr-back"
+  done
+  [ "$room" -lt 1500 ] || fail "too little of /usr was copied: $room MiB are left"
+  expect 0 "$PMFS" check "$work/usr"
+  rm -rf "${work:?}/usr" "$work/more"
 fi
 
 # Again over what is there: the same. With one file changed on the host: that one.

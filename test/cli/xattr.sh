@@ -61,7 +61,7 @@ expect 0 "$PMFS" getfacl "$pool" /tree/file -n
 shown '^user:1234:rw-$'
 shown '^group:2345:r--$'
 expect 0 "$PMFS" getfacl "$pool" /tree/dir -n
-shown '^user:1234:rwx +#effective:r-x$'
+shown '^user:1234:rwx[[:space:]]+#effective:r-x$'
 expect 0 "$PMFS" getfacl "$pool" /tree/dir/deep -n
 shown '^default:group:77:---$'
 expect 0 "$PMFS" export "$pool" /tree "$work/back"
