@@ -706,7 +706,7 @@ void add_xattrs(Scenarios& all) {
   add(one("xattr", "setxattr, a second one", with(20), set("/f", "trusted.b", 30)));
   add(one(
       "xattr", "setxattr of a symbolic link", [](User& u) { u.symlink("target", "/s"); }, set("/s", "trusted.a", 9)));
-  for (const u64 bytes : {20, 5000}) {
+  for (const u64 bytes : {u64{20}, u64{5000}}) {
     const auto remove = [](User& u) { return u.remove_xattr("/f", "user.a"); };
     const auto unlink = [](User& u) { return u.unlink("/f"); };
     add(one("xattr", text("removexattr, ", bytes, " bytes"), with(bytes), remove));
@@ -765,7 +765,7 @@ void add_acls(Scenarios& all) {
   add(one("acl", "a default ACL beside an access ACL",
           [](User& u) { u.mkdir("/d"), u.set_acl("/d", AclKind::kAccess, some_acl(3)); },
           set("/d", AclKind::kDefault, 3)));
-  for (const u32 users : {2, 40}) {
+  for (const u32 users : {2u, 40u}) {
     add(one("acl", text("create under a default ACL of ", users), inherits(users),
             [](User& u) { return u.create("/d/f"); }));
     add(one("acl", text("mkdir under a default ACL of ", users), inherits(users),

@@ -84,6 +84,17 @@ wait_for_end() {
   die "process $1 does not end"
 }
 
+# Waits until as many blocks are free as before, but for MOST: the kernel forgets a removed file in its own time, not
+# before rm returns.
+# free_again BEFORE MOST WHAT
+free_again() {
+  for _ in $(seq 100); do
+    [ $(($1 - $(stat -f -c %f "$MNT"))) -gt "$2" ] || return 0
+    sleep 0.1
+  done
+  die "$3: $1 blocks were free before, $(stat -f -c %f "$MNT") now"
+}
+
 make_pool() { "$PMFS" mkfs "$POOL" --size "${1:-256M}" >"$WORK/mkfs.out" || die "mkfs: $(cat "$WORK/mkfs.out")"; }
 
 mount_pool() { "$PMFS" mount "$POOL" "$MNT" "$@" >"$WORK/mount.out" || die "mount: $(cat "$WORK/mount.out")"; }

@@ -16,11 +16,7 @@ while [ ! -e "$WORK/ready" ]; do sleep 0.05; done
 [ $((before - $(free))) -ge 4096 ] || die "16 MiB are in use while the file is open"
 kill $holder
 wait $holder 2>/dev/null || true
-for _ in $(seq 50); do # FORGET comes in its own time
-  [ $((before - $(free))) -gt 16 ] || break
-  sleep 0.1
-done
-[ $((before - $(free))) -le 16 ] || die "the space of a closed file without names: $before blocks free before, $(free) after"
+free_again "$before" 16 "closing a file without names"
 
 # ... and with the next mount, if the server is killed meanwhile.
 rm "$WORK/ready"

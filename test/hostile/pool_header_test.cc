@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "fs/pool.h"
@@ -92,6 +93,16 @@ void mutate(std::string& image, Prng& prng) {
   if (!prng.once_in(8)) seal(image);
 }
 
+/// The words that were mutated: ", OFF: WAS -> IS" each.
+std::string differences(const std::string& good, const std::string& image) {
+  std::ostringstream words;
+  words << std::hex;
+  for (u64 off = 0; off < image.size(); off += 8)
+    if (word_at(good, off) != word_at(image, off))
+      words << ", " << off << ": " << word_at(good, off) << " -> " << word_at(image, off);
+  return words.str();
+}
+
 /// Opens, reads and stores a little, closes: 0, or 1 for an error that is none of ours.
 int use(const std::string& path, bool read_only) {
   auto pool = Pool::open(path, read_only);
@@ -128,7 +139,25 @@ TEST_CASE("hostile: libpmemobj's headers and logs, mutated, give an error or a p
     REQUIRE(::pwrite(fd, image.data(), image.size(), 0) == static_cast<ssize_t>(image.size()));
     const int verdict = in_child([&] { return use(path, read_only); }, 10);
     INFO("PMFS_SEED=" << seed << (read_only ? ", read-only" : ""));
-    CHECK(verdict == 0);  // 128 + n: signal n; 200: it hung
+    if (verdict != 0) FAIL_CHECK(verdict << differences(good, image));  // 128 + n: signal n; 200: it hung
   }
   ::close(fd);
+}
+
+TEST_CASE("hostile: a root object that no heap has room for does not open the way to the logs", "[hostile][fs]") {
+  const Scratch scratch;
+  const std::string path = scratch.file("pool");
+  REQUIRE(Pool::create(path, kPoolBytes, false, 0600).ok());
+  std::string image = read_file(path).substr(0, kMutated);
+  constexpr u64 kRootBytesAt = kDescriptor + 2048 + 16;
+  // An application's root object may be large, and its logs may hold work; but not larger than the pool.
+  set_word(image, kRootBytesAt, word_at(image, kRootBytesAt) + (u64{1} << 46));
+  set_word(image, kLanes + 8, kHeap);
+  seal(image);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::pwrite(fd, image.data(), image.size(), 0) == static_cast<ssize_t>(image.size()));
+  ::close(fd);
+  const auto pool = Pool::open(path, false);
+  REQUIRE_FALSE(pool.ok());
+  CHECK(pool.error().code == Errc::kCorrupt);
 }

@@ -298,7 +298,7 @@ void modes(Door& door, Log& log) {
       show(door, log, "/a");
     }
   for (const u32 mode : {06777u, 06766u, 02644u, 04755u})
-    for (const std::string kind : {"file", "empty"}) {
+    for (const std::string kind : {"file", "empty", "fifo", "device"}) {
       log.begin("set-id " + octal(mode) + " of " + kind + " and chown");
       surroundings(door);
       make(door, kind, "/a/x");

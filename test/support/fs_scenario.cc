@@ -21,12 +21,18 @@ const Credentials kRoot = Credentials::root();
 // --- User
 // --------------------------------------------------------------------------------------------------------------
 
-// What a logged change of this inode says about its lazy times: they are durable behind it.
-Allowance User::on(const std::string& path) const {
+// What a logged change of these paths' inodes says about their lazy times: they are durable behind it. A call that had
+// nothing to do, without a fence, says nothing.
+template <class Call>
+Allowance User::settling(std::initializer_list<std::string> paths, Call&& call) {
   Allowance allowance;
-  const auto attributes = fs_->stat(path, kRoot, Follow::kNo);
-  if (attributes.ok()) allowance.times_settled.push_back(attributes->ino);
-  return allowance;
+  for (const std::string& path : paths) {
+    const auto attributes = fs_->stat(path, kRoot, Follow::kNo);
+    if (attributes.ok()) allowance.times_settled.push_back(attributes->ino);
+  }
+  const u64 fences = thread_counters().fences;
+  call();
+  return thread_counters().fences == fences ? Allowance{} : allowance;
 }
 
 Allowance User::create(const std::string& path, u32 mode, u64 rdev) {
@@ -42,25 +48,17 @@ Allowance User::symlink(const std::string& target, const std::string& path) {
   return {};
 }
 Allowance User::link(const std::string& from, const std::string& to) {
-  const Allowance allowance = on(from);
-  must(fs_->link(from, to, kRoot), "link");
-  return allowance;
+  return settling({from}, [&] { must(fs_->link(from, to, kRoot), "link"); });
 }
 Allowance User::unlink(const std::string& path) {
-  const Allowance allowance = on(path);
-  must(fs_->unlink(path, kRoot), "unlink");
-  return allowance;
+  return settling({path}, [&] { must(fs_->unlink(path, kRoot), "unlink"); });
 }
 Allowance User::rmdir(const std::string& path) {
   must(fs_->rmdir(path, kRoot), "rmdir");
   return {};
 }
 Allowance User::rename(const std::string& from, const std::string& to, unsigned flags) {
-  Allowance allowance = on(from);
-  const Allowance other = on(to);
-  allowance.times_settled.insert(allowance.times_settled.end(), other.times_settled.begin(), other.times_settled.end());
-  must(fs_->rename(from, to, flags, kRoot), "rename");
-  return allowance;
+  return settling({from, to}, [&] { must(fs_->rename(from, to, flags, kRoot), "rename"); });
 }
 
 Allowance User::write(const std::string& path, u64 off, std::span<const std::byte> bytes, u32 uid) {
@@ -91,9 +89,7 @@ Allowance User::read(const std::string& path) {
 }
 
 Allowance User::set(const std::string& path, const SetAttributes& change) {
-  const Allowance allowance = on(path);
-  must(fs_->set_attributes(path, change, kRoot, Follow::kNo), "set attributes");
-  return allowance;
+  return settling({path}, [&] { must(fs_->set_attributes(path, change, kRoot, Follow::kNo), "set attributes"); });
 }
 Allowance User::truncate(const std::string& path, u64 size) {
   SetAttributes change;
@@ -119,27 +115,22 @@ Allowance User::utimens(const std::string& path, i64 atime_ns, i64 mtime_ns) {
 }
 
 Allowance User::set_xattr(const std::string& path, const std::string& name, u64 bytes) {
-  const Allowance allowance = on(path);
-  must(fs_->set_xattr(path, name, some_bytes(bytes, bytes + name.size()), 0, kRoot, Follow::kNo), "setxattr");
-  return allowance;
+  return settling({path}, [&] {
+    must(fs_->set_xattr(path, name, some_bytes(bytes, bytes + name.size()), 0, kRoot, Follow::kNo), "setxattr");
+  });
 }
 Allowance User::remove_xattr(const std::string& path, const std::string& name) {
-  const Allowance allowance = on(path);
-  must(fs_->remove_xattr(path, name, kRoot, Follow::kNo), "removexattr");
-  return allowance;
+  return settling({path}, [&] { must(fs_->remove_xattr(path, name, kRoot, Follow::kNo), "removexattr"); });
 }
 Allowance User::set_acl(const std::string& path, AclKind kind, const Acl& acl) {
-  const Allowance allowance = on(path);
-  must(fs_->set_acl(path, kind, acl, kRoot), "set ACL");
-  return allowance;
+  return settling({path}, [&] { must(fs_->set_acl(path, kind, acl, kRoot), "set ACL"); });
 }
 
 Allowance User::allocate(const std::string& path, int mode, u64 off, u64 len, u32 uid) {
   Credentials who;
   who.uid = uid;
-  const Allowance allowance = on(path);
-  must(fs_->allocate(must(fs_->stat(path, kRoot), "stat").ino, mode, off, len, who), "allocate");
-  return allowance;
+  const InodeNo ino = must(fs_->stat(path, kRoot), "stat").ino;
+  return settling({path}, [&] { must(fs_->allocate(ino, mode, off, len, who), "allocate"); });
 }
 
 Allowance User::copy(const std::string& from, u64 from_off, const std::string& to, u64 to_off, u64 len) {
@@ -150,6 +141,7 @@ Allowance User::copy(const std::string& from, u64 from_off, const std::string& t
   const bool lazy = thread_counters().fences - fences == 1;
   must(copied, "copy");
   Allowance allowance;
+  if (*copied == 0) return allowance;  // the source ends before: nothing was changed, and no time settled
   allowance.mixed_ino = to_off >= before.size_bytes ? kNoInode : before.ino;
   allowance.mixed_off = to_off;
   allowance.mixed_len = len;
@@ -171,9 +163,11 @@ Allowance User::link_tmpfile(const std::string& to) {
 }
 
 Allowance User::fsync(const std::string& path) {
-  Allowance allowance = on(path);
+  const InodeNo ino = must(fs_->stat(path, kRoot), "stat").ino;
+  must(fs_->sync(ino), "fsync");
+  Allowance allowance;
+  allowance.times_settled.push_back(ino);
   allowance.times_lazy = allowance.times_settled;  // an access time kept in DRAM is stored here
-  must(fs_->sync(must(fs_->stat(path, kRoot), "stat").ino), "fsync");
   return allowance;
 }
 Allowance User::sync() {

@@ -54,7 +54,8 @@ class User {
   const std::string& last() const { return last_; }  // what anything() did
 
  private:
-  Allowance on(const std::string& path) const;
+  template <class Call>
+  Allowance settling(std::initializer_list<std::string> paths, Call&& call);
 
   Filesystem* fs_;
   Memory memory_;
