@@ -149,9 +149,7 @@ void PivotPool::reserve(u64 pivots) {
 
 bool PivotPool::add(Dentry& target, u32 heat) {
   if (!chain_->build(cache_, target)) return false;
-  Pivot& pivot = make_pivot(*chain_, heat);
-  pivot.rules = chain_->rules;
-  take_components(pivot, *chain_);
+  take_way(make_pivot(*chain_, heat), *chain_);
   return true;
 }
 
@@ -176,11 +174,12 @@ Pivot& PivotPool::make_pivot(const Chain& chain, u32 heat) {
   return *order_.back();
 }
 
-void PivotPool::take_components(Pivot& pivot, const Chain& chain) {
+void PivotPool::take_way(Pivot& pivot, const Chain& chain) {
   for (u32 i = 0; i < chain.depth; ++i) {
     pivot.component(i).dentry.store(chain.dentries[i], std::memory_order_release);
     cache_.pin(*chain.dentries[i]);
   }
+  pivot.rules.become(chain.rules);
   pivot.pinned = true;
 }
 
@@ -285,8 +284,7 @@ bool PivotPool::make_true(const Pivot& which, Dentry& target) {
       std::string_view(chain_->path, chain_->length) != pivot.text())
     return false;
   unpin(pivot);
-  take_components(pivot, *chain_);
-  pivot.rules.become(chain_->rules);
+  take_way(pivot, *chain_);
   sequences_[which.number].fetch_add(1, std::memory_order_release);
   return true;
 }

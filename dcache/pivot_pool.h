@@ -73,7 +73,7 @@ class PivotPool {
   const PrefixEntry* probe(u64 hash) const;
   Prefix answer(u32 pivot, u32 depth, const Searcher& who) const;
   Pivot& make_pivot(const Chain& chain, u32 heat);
-  void take_components(Pivot& pivot, const Chain& chain);
+  void take_way(Pivot& pivot, const Chain& chain);
   void unpin(Pivot& pivot);
 
   DentryCache& cache_;

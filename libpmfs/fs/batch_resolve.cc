@@ -7,16 +7,19 @@ namespace pmfs {
 
 namespace {
 
-constexpr int kTries = 16;  // how often a path is resolved again because what it led to was gone
+// @error kStale: what was found is gone.
+Result<void> read_inode(Volume& volume, const InodeRef& inode, u64 generation, Attributes& attributes) {
+  std::shared_lock lock(inode->lock);
+  PMFS_TRY(check_same(volume, inode, generation));
+  attributes = attributes_of(inode);
+  return {};
+}
 
 // @error kStale: what was found is gone.
 Result<void> read_found(Volume& volume, const dcache::Found& found, Attributes& attributes) {
   if (peek_attributes(volume, found.ino, found.generation, attributes)) return {};
   PMFS_ASSIGN(const InodeRef inode, volume.inodes.get(found.ino));
-  std::shared_lock lock(inode->lock);
-  PMFS_TRY(check_same(volume, inode, found.generation));
-  attributes = attributes_of(inode);
-  return {};
+  return read_inode(volume, inode, found.generation, attributes);
 }
 
 Attributes bare_attributes(const dcache::Found& found) {
@@ -35,15 +38,11 @@ void fill(Volume& volume, const At& at, const Credentials& who, const BatchOptio
     return;
   }
   Result<void> read = read_found(volume, found, result.attributes);
-  for (int tries = 0; !read.ok() && read.error().code == Errc::kStale && tries < kTries; ++tries) {
-    auto inode = resolve(volume, at, who, options.follow);
-    if (!inode.ok()) {
-      result.error = inode.error().code;
-      return;
-    }
-    read = read_found(volume, {inode->ino(), 0, 0}, result.attributes);
+  if (!read.ok() && read.error().code == Errc::kStale) {
+    read = with_found(volume, at, who, options.follow,
+                      [&](const InodeRef& inode) { return read_inode(volume, inode, 0, result.attributes); });
   }
-  if (!read.ok()) result.error = read.error().code == Errc::kStale ? Errc::kNotFound : read.error().code;
+  if (!read.ok()) result.error = read.error().code;
 }
 
 At where(const BatchOptions& options, std::string_view path) {
@@ -123,7 +122,7 @@ Result<ResolvedComponents> Filesystem::resolve_components(At at, const Credentia
         gone = !read.ok();
       }
       if (!gone) return components;
-      if (tries == kTries) {  // removed again and again: nobody can say more than that it is not there
+      if (tries == kFoundTries) {  // removed again and again: nobody can say more than that it is not there
         components = {};
         components.error = Errc::kNotFound;
         return components;

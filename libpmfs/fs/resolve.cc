@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kMaxLinks = 40;
 constexpr u64 kMaxTarget = kPathMax;
-constexpr int kFoundTries = 16;  // how often a path is resolved again because what it led to was gone
 
 // The inode that a look-up found, kept from being used again from here on. @error kStale: it was gone already.
 Result<InodeRef> keep_found(Volume& volume, InodeNo ino, u64 generation) {

@@ -52,13 +52,15 @@ Result<dcache::Found> look_up(Volume& volume, const At& at, const Credentials& w
 /// The inode that `at` names. @error kNotFound, kNotDirectory, kAccess, kLoop, kNameTooLong, kStale.
 Result<InodeRef> resolve(Volume& volume, const At& at, const Credentials& who, Follow follow);
 
+/// How often a path is resolved again because what it led to was gone.
+inline constexpr int kFoundTries = 16;
+
 /// Does `call(inode)` with the inode that `at` names. A path leads to something at every instant if its name is only
 /// ever replaced: so when what was found is gone (kStale) before `call` has its lock, what has the name now is found.
 template <class Call>
 auto with_found(Volume& volume, const At& at, const Credentials& who, Follow follow, Call&& call)
     -> decltype(call(std::declval<const InodeRef&>())) {
-  constexpr int kTries = 16;
-  for (int tries = 0; tries < kTries; ++tries) {
+  for (int tries = 0; tries < kFoundTries; ++tries) {
     PMFS_ASSIGN(const InodeRef inode, resolve(volume, at, who, follow));
     auto done = call(inode);
     if (done.ok() || done.error().code != Errc::kStale || at.self) return done;

@@ -18,11 +18,9 @@ struct Options {
 
 int cp(const Options& options) {
   return change_pool(options.pool, [&](Filesystem& fs, Failures& failures) {
-    const Result<Destination> to = destination(fs, options.paths.back(), options.paths.size() - 1, options.as_name);
-    if (!to.ok()) return failures.add(options.paths.back(), to.error());
     CopyWithin copies(fs, options.copy, failures);
-    for_each_path({options.paths.begin(), options.paths.end() - 1}, failures,
-                  [&](const std::string& source) { return copies.copy(source, to->for_source(source)); });
+    each_to_destination(fs, options.paths, options.as_name, failures,
+                        [&](const std::string& from, const std::string& to) { return copies.copy(from, to); });
   });
 }
 

@@ -19,16 +19,6 @@ struct Options {
   bool symbolic = false;
 };
 
-/// Does it to one source.
-using Each = std::function<Result<void>(const std::string& from, const std::string& to)>;
-
-void each_to_destination(Filesystem& fs, const Options& options, Failures& failures, const Each& each) {
-  const Result<Destination> to = destination(fs, options.paths.back(), options.paths.size() - 1, options.as_name);
-  if (!to.ok()) return failures.add(options.paths.back(), to.error());
-  for_each_path({options.paths.begin(), options.paths.end() - 1}, failures,
-                [&](const std::string& source) { return each(source, to->for_source(source)); });
-}
-
 /// rename() does nothing with two names of one file, and says nothing; here it is an error, as of mv(1).
 Result<void> move(Filesystem& fs, const std::string& from, const std::string& to, bool no_replace) {
   PMFS_ASSIGN(const Attributes source, look(fs, from));
@@ -41,25 +31,27 @@ Result<void> move(Filesystem& fs, const std::string& from, const std::string& to
 
 int mv(const Options& options) {
   return change_pool(options.pool, [&](Filesystem& fs, Failures& failures) {
-    each_to_destination(fs, options, failures, [&](const std::string& from, const std::string& to) -> Result<void> {
+    const auto each = [&](const std::string& from, const std::string& to) -> Result<void> {
       const Result<void> moved = move(fs, from, to, options.no_replace);
       if (moved.ok() || moved.error().code != Errc::kExists || !options.no_replace) return moved;
       failures.add(from, "not moved: the destination exists, and -n keeps it");
       return {};
-    });
+    };
+    each_to_destination(fs, options.paths, options.as_name, failures, each);
   });
 }
 
 int ln(const Options& options) {
   return change_pool(options.pool, [&](Filesystem& fs, Failures& failures) {
-    each_to_destination(fs, options, failures, [&](const std::string& from, const std::string& to) -> Result<void> {
+    const auto each = [&](const std::string& from, const std::string& to) -> Result<void> {
       if (options.symbolic) {
         PMFS_TRY(fs.symlink(from, to, creator_credentials()));
       } else {
         PMFS_TRY(fs.link(from, to, Credentials::root()));
       }
       return {};
-    });
+    };
+    each_to_destination(fs, options.paths, options.as_name, failures, each);
   });
 }
 

@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <set>
 #include <unordered_map>
 
@@ -262,22 +260,10 @@ class Exporter {
     struct stat st {};
     if (fstatat(host_dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
     const struct timespec mtime = to_timespec(attributes.mtime_ns);
-    if ((st.st_mode & S_IFMT) != (attributes.mode & S_IFMT) || st.st_mtim.tv_sec != mtime.tv_sec ||
-        st.st_mtim.tv_nsec != mtime.tv_nsec) {
-      return false;
-    }
+    if (st.st_mtim.tv_sec != mtime.tv_sec || st.st_mtim.tv_nsec != mtime.tv_nsec) return false;
     if (st.st_uid != (as_root_ ? attributes.uid : uid_) || (as_root_ && st.st_gid != attributes.gid)) return false;
     if (!S_ISLNK(st.st_mode) && (st.st_mode & 07777u) != mode_for_host(attributes)) return false;
-    if (S_ISREG(st.st_mode) && static_cast<u64>(st.st_size) != attributes.size_bytes) return false;
-    if ((S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)) && st.st_rdev != attributes.rdev) return false;
-    if (S_ISLNK(st.st_mode)) {
-      std::array<char, PATH_MAX> there;
-      const ssize_t length = readlinkat(host_dir, name, there.data(), there.size());
-      const Result<std::string> target = fs_.readlink(At::inode(attributes.ino), Credentials::root());
-      if (length < 0 || !target.ok() || *target != std::string_view(there.data(), static_cast<std::size_t>(length))) {
-        return false;
-      }
-    }
+    if (!holds_the_same(fs_, attributes, host_dir, name, st)) return false;
     // Linked to something that it is not linked to in the pool: an older tree, in which it was.
     if (attributes.links == 1 ? st.st_nlink != 1 : taken_.contains({st.st_dev, st.st_ino})) return false;
     remember(attributes, st);

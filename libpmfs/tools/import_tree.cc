@@ -268,19 +268,10 @@ class Importer {
     const Result<Attributes> found = fs_.stat(At{pool_dir, name}, Credentials::root(), Follow::kNo);
     if (!found.ok()) return false;
     const Credentials owner = owner_of(st);
-    if ((found->mode & S_IFMT) != (st.st_mode & S_IFMT) || found->mtime_ns != to_ns(st.st_mtim)) return false;
+    if (found->mtime_ns != to_ns(st.st_mtim)) return false;
     if (found->uid != owner.uid || found->gid != owner.gid) return false;
     if (!S_ISLNK(st.st_mode) && (found->mode & 07777u) != mode_of(st)) return false;
-    if (S_ISREG(st.st_mode) && found->size_bytes != static_cast<u64>(st.st_size)) return false;
-    if ((S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)) && found->rdev != st.st_rdev) return false;
-    if (S_ISLNK(st.st_mode)) {
-      std::array<char, PATH_MAX> target;
-      const ssize_t length = readlinkat(host_dir, name, target.data(), target.size());
-      const Result<std::string> there = fs_.readlink(At::inode(found->ino), Credentials::root());
-      if (length < 0 || !there.ok() || *there != std::string_view(target.data(), static_cast<std::size_t>(length))) {
-        return false;
-      }
-    }
+    if (!holds_the_same(fs_, *found, host_dir, name, st)) return false;
     // Linked to something that it is not linked to on the host: an older tree, in which it was.
     if (st.st_nlink == 1 ? found->links != 1 : taken_.contains(to_u64(found->ino))) return false;
     remember(st, found->ino);

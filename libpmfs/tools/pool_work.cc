@@ -115,16 +115,31 @@ Result<Attributes> make_directories(Filesystem& fs, const std::string& path, u32
   return found;
 }
 
-Result<Destination> destination(Filesystem& fs, const std::string& path, std::size_t sources, bool as_name) {
-  Destination to{path, false};
+namespace {
+
+/// Whether sources go into `path`, under their own last names.
+/// @error  kNotDirectory: several sources, and it is no directory.
+Result<bool> is_directory_for(Filesystem& fs, const std::string& path, std::size_t sources, bool as_name) {
+  bool directory = false;
   if (!as_name) {
     const Result<Attributes> found = fs.stat(path, Credentials::root());
     if (!found.ok() && found.error().code != Errc::kNotFound) return found.error();
-    to.directory = found.ok() && found->type() == FileType::kDirectory;
+    directory = found.ok() && found->type() == FileType::kDirectory;
     if (!found.ok() && sources > 1) return found.error();
   }
-  if (sources > 1 && !to.directory) return Error{Errc::kNotDirectory, "several things go into a directory only"};
-  return to;
+  if (sources > 1 && !directory) return Error{Errc::kNotDirectory, "several things go into a directory only"};
+  return directory;
+}
+
+}  // namespace
+
+void each_to_destination(Filesystem& fs, const std::vector<std::string>& paths, bool as_name, Failures& failures,
+                         const std::function<Result<void>(const std::string& from, const std::string& to)>& each) {
+  const std::string& to = paths.back();
+  const Result<bool> into = is_directory_for(fs, to, paths.size() - 1, as_name);
+  if (!into.ok()) return failures.add(to, into.error());
+  for_each_path({paths.begin(), paths.end() - 1}, failures,
+                [&](const std::string& source) { return each(source, *into ? join(to, last_name(source)) : to); });
 }
 
 }  // namespace pmfs::tools

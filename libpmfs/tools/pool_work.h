@@ -72,16 +72,10 @@ Result<Attributes> look(Filesystem& fs, std::string_view path);
 Result<Attributes> make_directories(Filesystem& fs, const std::string& path, u32 mode, const Credentials& who,
                                     bool& made);
 
-/// SOURCE... DESTINATION of mv, cp and ln: where each source goes.
-struct Destination {
-  std::string path;        ///< as given
-  bool directory = false;  ///< sources go into it, under their own last names
-
-  std::string for_source(std::string_view source) const { return directory ? join(path, last_name(source)) : path; }
-};
-
+/// SOURCE... DESTINATION of mv, cp and ln: runs `each` on every source and the name that it goes to, as
+/// for_each_path(). That is the last path itself, or a name in it, if it is a directory.
 /// @param as_name  -T: never into it, even if it is a directory.
-/// @error  kNotDirectory: several sources, and it is no directory.
-Result<Destination> destination(Filesystem& fs, const std::string& path, std::size_t sources, bool as_name);
+void each_to_destination(Filesystem& fs, const std::vector<std::string>& paths, bool as_name, Failures& failures,
+                         const std::function<Result<void>(const std::string& from, const std::string& to)>& each);
 
 }  // namespace pmfs::tools

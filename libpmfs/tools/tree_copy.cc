@@ -1,6 +1,10 @@
 #include "tree_copy.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
 
 #include "report.h"
 #include "size_text.h"
@@ -24,6 +28,23 @@ std::string summary(const TreeCounts& counts) {
   if (counts.with_xattrs != 0)
     text += fmt::format("; {} with extended attributes or ACLs that could not all be kept", counts.with_xattrs);
   return text;
+}
+
+bool holds_the_same(Filesystem& fs, const Attributes& in_pool, int host_dir, const char* name,
+                    const struct stat& on_host) {
+  if ((in_pool.mode & S_IFMT) != (on_host.st_mode & S_IFMT)) return false;
+  switch (in_pool.type()) {
+    case FileType::kRegular: return in_pool.size_bytes == static_cast<u64>(on_host.st_size);
+    case FileType::kCharDevice:
+    case FileType::kBlockDevice: return in_pool.rdev == on_host.st_rdev;
+    case FileType::kSymlink: {
+      std::array<char, PATH_MAX> target;
+      const ssize_t length = readlinkat(host_dir, name, target.data(), target.size());
+      const Result<std::string> there = fs.readlink(At::inode(in_pool.ino), Credentials::root());
+      return length >= 0 && there.ok() && *there == std::string_view(target.data(), static_cast<std::size_t>(length));
+    }
+    default: return true;
+  }
 }
 
 int conclude(const std::string& what, const std::string& pool, const TreeCounts& counts) {

@@ -7,6 +7,8 @@
 //     complete.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <string>
 
 #include "host_fd.h"
@@ -46,6 +48,11 @@ struct TreeOptions {
 
 /// How an import or export went: says what was done on stdout, or, if it was interrupted, on stderr. @return exit code.
 int conclude(const std::string& what, const std::string& pool, const TreeCounts& counts);
+
+/// Whether an object of the pool and one of the host are of one type and have the same in them, as far as that shows
+/// without reading files: their sizes, the targets of links, the numbers of devices.
+bool holds_the_same(Filesystem& fs, const Attributes& in_pool, int host_dir, const char* name,
+                    const struct stat& on_host);
 
 /// Copies the tree under the open host directory into the directory `pool_dir`.
 /// @param host_name, pool  for messages; `pool` is also left out, should it lie in the tree.
