@@ -1,14 +1,16 @@
 // Many paths in one call, in any order.
 //
 //   B1  Each result is exact as that of a single call; its instants lie within the batch's call.
-//   B2  The directory that a path's last component stands in is walked to once for all paths that share it: a table on
-//       the side leads from the prefix's hash, and its text, to the directory.
-//   B3  Paths are taken in groups: first every path of a group is cut and its directory found, and the place of its
-//   last
-//       component in the table of dentries is asked for; then they are looked up. So the waits for memory overlap.
+//   B2  A directory is walked to once for all paths that go through it: a table on the side leads from a prefix's hash,
+//       and its text, to the directory.
+//   B3  Paths are taken in groups, and all of a group make their next step together: for each, the lines that finding
+//       the component reads are asked for one after the other, and only then is it found. So the waits for memory
+//       overlap. Not even pivots save more. The first groups are small: they find what the others share.
+//   B4  What is not a plain path of known names (links, dots, what is not cached, what is denied) is walked alone.
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "dcache/path_cache.h"
 
@@ -31,17 +33,25 @@ class BatchWalk {
     std::string_view text;  // canonical
     Dir* dir;
     u32 components;
+    bool relative;  // to the start, and that is not the root
   };
+  // A path on its way.
   struct Pending {
     BatchItem* item;
-    Dir* dir;  // null: to be walked alone
-    Component last;
+    Dir* dir;  // where it stands; null: to be walked alone
+    Component next;
+    u32 left;  // components behind `next`
     bool trailing_slash;
+    RcuTable::Ahead ahead;  // of the look-up of `next`
   };
 
   void resolve_alone(InodeNo start, BatchItem& item);
+  void resolve_group(InodeNo start, std::span<BatchItem> items);
+  bool relative(const BatchItem& item) const { return item.path[0] != '/' && start_ != cache_->root(); }
+  Dir* remembered(u64 prefix, std::string_view text, bool relative);
   bool prepare_known(const BatchItem& item, Pending& pending);
-  void prepare(InodeNo start, BatchItem& item, Pending& pending);
+  void prepare(BatchItem& item, Pending& pending, std::optional<PathScan>& scanned);
+  void step(Pending& pending, const PathScan& scan);
   void finish(InodeNo start, Pending& pending);
 
   LookupSource& source_;
@@ -49,8 +59,10 @@ class BatchWalk {
   Resolver* resolver_;
   ThreadBlock* counts_;
   const Searcher& who_;
+  Dir* start_ = nullptr;  // of relative paths; null: not known
   u32 memo_mask_ = 0;
   std::unique_ptr<Memo[]> memo_;  // written as far as it is used
+  std::optional<PathScan>* scans_ = nullptr;  // of the group's paths
 };
 
 }  // namespace pmfs::dcache

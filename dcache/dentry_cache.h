@@ -73,7 +73,10 @@ class DentryCache {
     return reinterpret_cast<Dentry*>(node);
   }
   Dir* find_dir(InodeNo ino) const;
-  void prefetch(const Dir* dir, const Component& c) const { names_->prefetch(table_hash(c, dir->seed)); }
+  /// Goes ahead of find(): see RcuTable::Ahead.
+  void start_ahead(RcuTable::Ahead& ahead, const Dir* dir, const Component& c) const {
+    ahead.start(*names_, table_hash(c, dir->seed));
+  }
 
   // --- Remembering what was read. REQUIRES: the directory's lock, at least shared; a read section. ---
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <tuple>
 #include <utility>
 
 namespace pmfs::dcache {
@@ -128,15 +129,15 @@ Prefix PivotPool::find_whole(PathScan& scan, const Searcher& who) const {
 
 Prefix PivotPool::answer(u32 number, u32 depth, const Searcher& who) const {
   const Pivot& pivot = *order_[number];
-  const u32 sequence = sequences_[number].load(std::memory_order_acquire);
-  if ((sequence & 1) != 0) return {};
+  const u64 seen = changes_.load(std::memory_order_acquire);
+  if ((seen & 1) != 0 || !is_true(number)) return {};
   Prefix prefix;
   prefix.components = depth;
   // Rolls up when the pivot lies deeper.
   prefix.dentry = pivot.component(depth - 1).dentry.load(std::memory_order_acquire);
   prefix.denied = !pivot.rules.may_pass(depth, who);
-  if (sequences_[number].load(std::memory_order_acquire) != sequence) return {};  // K2: this is the instant
-  return number < disabled_from_.load(std::memory_order_acquire) ? prefix : Prefix{};
+  const bool serves = number < disabled_from_.load(std::memory_order_acquire);
+  return serves && changes_.load(std::memory_order_acquire) == seen ? prefix : Prefix{};  // K2: this is the instant
 }
 
 // --- Building --------------------------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ void PivotPool::finish() {
     components += pivot.depth - pivot.overlap;
   }
   first_ = count == 0 ? Pivot::kEnd : 0;
-  sequences_ = std::make_unique<std::atomic<u32>[]>(count);
+  untrue_ = std::make_unique<std::atomic<u64>[]>((count + 63) / 64);
   if (hashed_ && count != 0) {
     prefixes_.assign(std::bit_ceil(components * 2 + 2), PrefixEntry{});
     for (u32 i = 0; i < count; ++i) {
@@ -205,7 +206,8 @@ void PivotPool::finish() {
         const u64 hash = scan.prefix(depth - 1);
         std::size_t at = hash & (prefixes_.size() - 1);
         while (prefixes_[at].hash != 0 && prefixes_[at].hash != hash) at = (at + 1) & (prefixes_.size() - 1);
-        if (prefixes_[at].hash == 0) prefixes_[at] = {hash, i, depth};
+        if (prefixes_[at].hash == 0) prefixes_[at] = {hash, i, depth & 0xff, 0};
+        prefixes_[at].behind = (i - prefixes_[at].pivot) & 0xffffff;  // kMost
       }
     }
   }
@@ -230,31 +232,58 @@ void PivotPool::clean() {
 
 // --- Invalidation ----------------------------------------------------------------------------------------------------
 
+template <class Change>
+void PivotPool::change(Change&& change) {
+  changes_.fetch_add(1, std::memory_order_acq_rel);
+  change();
+  changes_.fetch_add(1, std::memory_order_release);
+}
+
+// @return how many of them were true. REQUIRES: in change(), or nobody finds in this pool yet.
+u64 PivotPool::set_untrue(u32 from, u32 to) {
+  u64 count = 0;
+  for (u32 at = from; at < to;) {
+    const u32 end = std::min(to, (at / 64 + 1) * 64);
+    const u64 bits = (~u64{0} >> (64 - (end - at))) << at % 64;
+    std::atomic<u64>& word = untrue_[at / 64];
+    const u64 before = word.load(std::memory_order_relaxed);
+    word.store(before | bits, std::memory_order_release);
+    count += static_cast<u64>(std::popcount(bits & ~before));
+    at = end;
+  }
+  return count;
+}
+
+// Which pivots are `path` or below it: they stand together, from the first to one behind the last. By the table it
+// takes two looks; halving reads a dozen pivots that no look-up has read lately.
+std::pair<u32, u32> PivotPool::below(std::string_view path) const {
+  const auto starts = [&](const Pivot& pivot) {
+    return pivot.text().starts_with(path) && (pivot.length == path.size() || pivot.path()[path.size()] == '/');
+  };
+  if (!prefixes_.empty()) {
+    PathScan scan(path, cache_.keys());
+    const PrefixEntry* const entry = probe(scan.prefix(scan.next() - 1));
+    if (entry != nullptr && starts(*order_[entry->pivot])) return {entry->pivot, entry->pivot + entry->behind + 1};
+  }
+  const auto first = std::partition_point(order_.begin(), order_.end(),
+                                          [&](const auto& pivot) { return ascending(pivot->text(), path); });
+  const auto end = std::partition_point(first, order_.end(), [&](const auto& pivot) { return starts(*pivot); });
+  return {static_cast<u32>(first - order_.begin()), static_cast<u32>(end - order_.begin())};
+}
+
 u64 PivotPool::invalidate(Dentry* place) {
   const auto count = static_cast<u32>(order_.size());
   u32 from = 0, to = count;
   if (place != nullptr) {
-    // The pivots below a place stand together. Its path is that of any pivot that has it for a component, and those are
-    // found by the path that it has now.
-    if (chain_ == nullptr || !chain_->build_path(cache_, *place)) return 0;
-    const std::string_view path(chain_->path, chain_->length);
-    const auto starts = [&](const Pivot& pivot) {
-      return pivot.text().starts_with(path) && (pivot.length == path.size() || pivot.path()[path.size()] == '/');
-    };
-    const auto first = std::partition_point(order_.begin(), order_.end(),
-                                            [&](const auto& pivot) { return ascending(pivot->text(), path); });
-    from = static_cast<u32>(first - order_.begin());
-    to = static_cast<u32>(std::partition_point(first, order_.end(), [&](const auto& pivot) { return starts(*pivot); }) -
-                          order_.begin());
+    // Its path is that of any pivot that has it for a component, and those are found by the path that it has now.
+    Chain chain;
+    if (!chain.build_path(cache_, *place)) return 0;
+    std::tie(from, to) = below({chain.path, chain.length});
   }
   if (from == to) return 0;
   disabled_from_.store(from, std::memory_order_release);  // one store: this one and all behind it
   u64 invalid = 0;
-  for (u32 i = from; i < to; ++i) {
-    const u32 sequence = sequences_[i].load(std::memory_order_relaxed);
-    invalid += (sequence & 1) ^ 1;
-    sequences_[i].store(sequence | 1, std::memory_order_release);
-  }
+  change([&] { invalid = set_untrue(from, to); });
   disabled_from_.store(count, std::memory_order_release);  // those that are not concerned serve again
   return invalid;
 }
@@ -272,7 +301,7 @@ void PivotPool::invalidate_unfinished(Dentry* place) {
 void PivotPool::settle() {
   if (!overtaken_) return;
   for (const Pivot* const pivot : unfinished_)
-    if (pivot->overtaken) sequences_[pivot->number].store(1, std::memory_order_release);
+    if (pivot->overtaken) set_untrue(pivot->number, pivot->number + 1);
 }
 
 bool PivotPool::make_true(const Pivot& which, Dentry& target) {
@@ -283,9 +312,11 @@ bool PivotPool::make_true(const Pivot& which, Dentry& target) {
   if (!chain_->build(cache_, target) || chain_->depth != pivot.depth ||
       std::string_view(chain_->path, chain_->length) != pivot.text())
     return false;
-  unpin(pivot);
-  take_way(pivot, *chain_);
-  sequences_[which.number].fetch_add(1, std::memory_order_release);
+  change([&] {
+    unpin(pivot);
+    take_way(pivot, *chain_);
+    untrue_[which.number / 64].fetch_and(~(u64{1} << which.number % 64), std::memory_order_release);
+  });
   return true;
 }
 

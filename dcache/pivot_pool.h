@@ -1,11 +1,11 @@
 // The pivot pool: pivots in ascending order, each with its overlap, and beside the list a table of all their prefixes.
 //
 //   K1  After finish() the paths in a pool stay what they are until it is cleaned, behind a grace period. What changes
-//       is `disabled_from`, a pivot's sequence, its dentries and rules while that is odd, and the list's links. The
-//       sequences lie side by side: a change may concern all pivots.
-//   K2  A pivot below disabled_from with an even sequence is true now: what would make it untrue changes one of them
-//       before it is visible. So who reads sequence, dentry and rules and then finds the same even sequence saw all of
-//       it at the instant of that last look.
+//       is `disabled_from`, which pivots are untrue, an untrue one's dentries and rules, and the list's links. Which
+//       are untrue is a bit for each: a change may concern all of them, and writes few lines.
+//   K2  A pivot below disabled_from that is not untrue is true now: what would make it untrue says so before it is
+//       visible. `changes_` is odd while that changes, or dentries and rules do. So who reads `changes_`, all he needs,
+//       and then the same even `changes_` saw all of it at the instant of that last look.
 //   K3  Components are pinned while their pivot is in the list; with the table, until it is made true with others, or
 //       cleaned. So what a pivot points to is a dentry, though perhaps one that has left the cache.
 // Two ways to find the best pivot: the paper's, one pass over the list in which the path is compared once; and by the
@@ -23,6 +23,8 @@ namespace pmfs::dcache {
 
 class PivotPool {
  public:
+  static constexpr u32 kMost = 1u << 20;  ///< pivots
+
   /// @param hashed  find by prefix hash; else by the list.
   explicit PivotPool(DentryCache& cache, bool hashed) : cache_(cache), hashed_(hashed) {}
   PivotPool(const PivotPool&) = delete;
@@ -57,21 +59,26 @@ class PivotPool {
 
   u64 size() const { return order_.size(); }
   const Pivot& operator[](u64 i) const { return *order_[i]; }
-  bool is_true(u64 i) const { return (sequences_[i].load(std::memory_order_acquire) & 1) == 0; }
+  bool is_true(u64 i) const { return (untrue_[i / 64].load(std::memory_order_acquire) >> i % 64 & 1) == 0; }
   /// How many of its pivots are none of the other's. In a list, an untrue one is none.
   u64 paths_not_in(const PivotPool& other) const;
 
  private:
   struct PrefixEntry {
-    u64 hash;  ///< 0: free
-    u32 pivot;
-    u32 depth;
+    u64 hash;   ///< 0: free
+    u32 pivot;  ///< the first with that prefix
+    u32 depth : 8;
+    u32 behind : 24;  ///< how many that have it, too, stand behind
   };
 
   u32 find_in_list(const PathScan& scan, u32 most, u32& pivot) const;
   u32 find_by_hash(const PathScan& scan, u32 most, u32& pivot) const;
   const PrefixEntry* probe(u64 hash) const;
+  std::pair<u32, u32> below(std::string_view path) const;
   Prefix answer(u32 pivot, u32 depth, const Searcher& who) const;
+  template <class Change>
+  void change(Change&& change);
+  u64 set_untrue(u32 from, u32 to);
   Pivot& make_pivot(const Chain& chain, u32 heat);
   void take_way(Pivot& pivot, const Chain& chain);
   void unpin(Pivot& pivot);
@@ -81,7 +88,8 @@ class PivotPool {
   std::vector<std::unique_ptr<Pivot>> order_;
   std::vector<Pivot*> unfinished_;      // the same in the order in which they came, while the pool is built
   bool overtaken_ = false;              // some of these are
-  std::unique_ptr<std::atomic<u32>[]> sequences_;  // odd: a component of that pivot has changed, it is not true now
+  std::unique_ptr<std::atomic<u64>[]> untrue_;  // a bit for each pivot: a component of it has changed
+  std::atomic<u64> changes_{0};                 // odd: pivots are changing
   std::vector<PrefixEntry> prefixes_;  // open addressing, at most half full
   u32 first_ = Pivot::kEnd;            // the list's header
   std::atomic<u32> disabled_from_{0};

@@ -10,7 +10,7 @@ constexpr u32 kMostThreshold = 64;
 }  // namespace
 
 StageResolver::StageResolver(DentryCache& cache, const StageOptions& options)
-    : cache_(cache), options_(options), candidates_(cache, options.pivots) {
+    : cache_(cache), options_(options), candidates_(cache, std::min(options.pivots, PivotPool::kMost)) {
   for (auto& pool : pools_) pool = std::make_unique<PivotPool>(cache, options.hashed);
   serving_.store(pools_[0].get(), std::memory_order_release);
   waiting_ = pools_[1].get();

@@ -175,11 +175,27 @@ class RcuTable {
   /// Gives it the number of buckets that suits its count. One caller at a time. REQUIRES: U3.
   void resize();
 
-  /// Starts to load what find(hash) will look at first. Never faults.
-  void prefetch(u64 hash) const {
-    const u64 index = hash & (buckets_.load(std::memory_order_relaxed) - 1);
-    __builtin_prefetch(::cds_lfht_mm_mmap.bucket_at(table_, index));
-  }
+  /// Goes ahead of find(hash), a step a call, and starts to load what the next step will read: first the bucket, then a
+  /// node and another. So the waits of many look-ups overlap. REQUIRES of all: one read section.
+  class Ahead {
+   public:
+    void start(const RcuTable& table, u64 hash) {
+      const u64 index = hash & (table.buckets_.load(std::memory_order_relaxed) - 1);
+      node_ = ::cds_lfht_mm_mmap.bucket_at(table.table_, index);
+      __builtin_prefetch(node_);
+    }
+    /// @param bytes  how much of the object that the node begins will be read.
+    void step(std::size_t bytes) {
+      const auto next = reinterpret_cast<std::uintptr_t>(__atomic_load_n(&node_->next, __ATOMIC_RELAXED)) & ~kFlags;
+      if (next == 0) return;  // the table's end
+      node_ = reinterpret_cast<const RcuNode*>(next);
+      for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(reinterpret_cast<const char*>(next) + at);
+    }
+
+   private:
+    static constexpr std::uintptr_t kFlags = alignof(RcuNode) - 1;  // liburcu's, in a link's low bits
+    const RcuNode* node_ = nullptr;
+  };
 
  private:
   template <class Match, class Key>

@@ -80,10 +80,14 @@ Result<void> Filesystem::resolve(std::span<const std::string_view> paths, std::s
         }
       }
       volume.paths.resolve_batch(options.start, {items.data(), good}, searching);
-      constexpr std::size_t kAhead = 8;  // inodes whose lines are on their way
+      // Inodes whose lines are on their way, and those of which it is being asked where they lie.
+      constexpr std::size_t kLines = 8, kPlaces = 16;
+      const auto ahead = [&](std::size_t i) { return i < good && options.attributes && items[i].error == Errc{}; };
+      for (std::size_t i = 0; i < std::min(kPlaces, good); ++i)
+        if (ahead(i)) volume.inodes.prefetch_place(items[i].found.ino);
       for (std::size_t i = 0; i < good; ++i) {
-        if (i + kAhead < good && options.attributes && items[i + kAhead].error == Errc{})
-          volume.inodes.prefetch(items[i + kAhead].found.ino);
+        if (ahead(i + kPlaces)) volume.inodes.prefetch_place(items[i + kPlaces].found.ino);
+        if (ahead(i + kLines)) volume.inodes.prefetch(items[i + kLines].found.ino);
         Resolved& result = results[items[i].number];
         if (items[i].error != Errc{}) {
           result.error = items[i].error;

@@ -557,7 +557,7 @@ File::File(File&& other) noexcept
     : fs_(std::move(other.fs_)),
       ino_(other.ino_),
       flags_(other.flags_),
-      who_(std::move(other.who_)),
+      who_(other.who_),
       lock_id_(other.lock_id_.exchange(0)) {}
 File& File::operator=(File&& other) noexcept {
   if (this != &other) {
@@ -565,7 +565,7 @@ File& File::operator=(File&& other) noexcept {
     fs_ = std::move(other.fs_);
     ino_ = other.ino_;
     flags_ = other.flags_;
-    who_ = std::move(other.who_);
+    who_ = other.who_;
     lock_id_ = other.lock_id_.exchange(0);
   }
   return *this;

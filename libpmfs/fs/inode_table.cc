@@ -59,18 +59,22 @@ void InodeTable::set_block(u64 index, u64 block) {
   chunks_[k].load(std::memory_order_relaxed)[shifted - (u64{64} << k)].store(block, std::memory_order_release);
 }
 
-media::Inode& InodeTable::slot(u64 slot) const {
+// Where the number of a slot's block stands.
+const std::atomic<u64>& InodeTable::block_word(u64 slot) const {
   const u64 shifted = slot / media::kInodesPerBlock + 64;
   const auto k = static_cast<u32>(std::bit_width(shifted) - 7);
-  const u64 block =
-      chunks_[k].load(std::memory_order_acquire)[shifted - (u64{64} << k)].load(std::memory_order_acquire);
+  return chunks_[k].load(std::memory_order_acquire)[shifted - (u64{64} << k)];
+}
+
+media::Inode& InodeTable::slot(u64 slot) const {
+  const u64 block = block_word(slot).load(std::memory_order_acquire);
   auto* inodes = reinterpret_cast<media::Inode*>(persist_.memory().at(block_off(block)));
   return inodes[slot % media::kInodesPerBlock];
 }
 
 Result<void> InodeTable::load() {
-  peeked_.reset(static_cast<std::atomic<InodeState*>*>(std::calloc(kPeeked, sizeof(std::atomic<InodeState*>))));
-  if (peeked_ == nullptr) return Error{Errc::kNoMemory, "out of memory", 0};
+  places_.reset(static_cast<Place*>(std::calloc(kPlaces, sizeof(Place))));
+  if (places_ == nullptr) return Error{Errc::kNoMemory, "out of memory", 0};
   const u64 slots = superblock_.inode_slots.get();
   if (slots == 0 || slots % media::kInodesPerBlock != 0 || slots > u64{1} << 36)
     return Error{Errc::kCorrupt, "the inode file's length cannot be", 0};
@@ -232,23 +236,24 @@ Result<InodeRef> InodeTable::get(InodeNo ino) {
   if (state.media == nullptr) state.media = &slot(number - 1);
   state.refs += 1;
   state.asked_for = true;
-  auto& peeked = peeked_[number % kPeeked];
-  if (peeked.load(std::memory_order_relaxed) != &state) peeked.store(&state, std::memory_order_release);
+  auto& newest = place(ino).newest;
+  if (newest.load(std::memory_order_relaxed) != &state) newest.store(&state, std::memory_order_release);
   return InodeRef(this, &state);
 }
 
 // A state for an inode that has none. REQUIRES: the shard mutex.
 InodeState& InodeTable::state_of(Shard& home, InodeNo ino, media::Inode* inode) {
-  auto& place = home.states[to_u64(ino)];
+  auto& state = home.states[to_u64(ino)];
   if (home.spare.empty()) {
-    place = std::make_unique<InodeState>();
+    state = std::make_unique<InodeState>();
   } else {
-    place = std::move(home.spare.back());
+    state = std::move(home.spare.back());
     home.spare.pop_back();
   }
-  place->become(ino, inode);
-  peeked_[to_u64(ino) % kPeeked].store(place.get(), std::memory_order_release);
-  return *place;
+  state->become(ino, inode);
+  place(ino).states += 1;
+  place(ino).newest.store(state.get(), std::memory_order_release);
+  return *state;
 }
 
 // REQUIRES: the shard mutex; nobody refers to it.
@@ -256,6 +261,7 @@ void InodeTable::forget(Shard& home, u64 number) {
   auto node = home.states.extract(number);
   node.mapped()->become(kNoInode, nullptr);  // whoever peeks at it still, finds it nobody's
   home.spare.push_back(std::move(node.mapped()));
+  place(InodeNo{number}).states -= 1;
 }
 
 void InodeState::begin_life() {

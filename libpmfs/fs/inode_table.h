@@ -155,14 +155,19 @@ class InodeTable {
   /// The state of an inode that somebody asked for lately, without a reference; null: get() it. For readers by I6:
   ///   if the version is not changing, and is_of() says it is that inode's, and then all is read, and the version is
   ///   the same.
-  const InodeState* peek(InodeNo ino) const { return peeked_[to_u64(ino) % kPeeked].load(std::memory_order_acquire); }
+  const InodeState* peek(InodeNo ino) const { return place(ino).newest.load(std::memory_order_acquire); }
   static bool is_of(const InodeState& state, InodeNo ino);
-  /// Asks for the lines that looking at an inode soon will read. REQUIRES: a number that was an inode's at some time.
+  /// Goes ahead of those who will look at an inode soon: first what says where it lies, then its lines and its state's.
+  /// REQUIRES: a number that was an inode's at some time.
+  void prefetch_place(InodeNo ino) const {
+    __builtin_prefetch(&place(ino));
+    __builtin_prefetch(&block_word(to_u64(ino) - 1));
+  }
   void prefetch(InodeNo ino) const {
-    __builtin_prefetch(&peeked_[to_u64(ino) % kPeeked]);
     const auto* const at = reinterpret_cast<const std::byte*>(&slot(to_u64(ino) - 1));
     __builtin_prefetch(at);
     __builtin_prefetch(at + kLineBytes);
+    __builtin_prefetch(peek(ino));  // null does no harm
   }
   /// Runs `look(inode)` if nobody has that inode in use; nobody can come to while it runs, so all of the inode is one
   /// change's, and durable. `look` must be short. @return false: somebody has, or it is time to get() it, so that an
@@ -172,7 +177,8 @@ class InodeTable {
     constexpr u32 kLooks = 16;
     Shard& home = shard(ino);
     std::lock_guard lock(home.mutex);
-    if (++home.idle_looks % kLooks == 0 || home.states.count(to_u64(ino)) != 0) return false;
+    if (++home.idle_looks % kLooks == 0) return false;
+    if (place(ino).states != 0 && home.states.count(to_u64(ino)) != 0) return false;
     look(slot(to_u64(ino) - 1));
     return true;
   }
@@ -222,8 +228,16 @@ class InodeTable {
   static constexpr u32 kShards = 64;
   static constexpr std::size_t kStatesKept = 1024;  // per shard; more only while they are in use
   static constexpr u32 kChunks = 32;
-  static constexpr u64 kPeeked = u64{1} << 16;
+  // Four places for each state that is kept, so that most inodes without one have a place that says so: in the table of
+  // states it would take some reads of memory to see.
+  static constexpr u64 kPlaces = 4 * kShards * kStatesKept;
+  static_assert(kPlaces % kShards == 0, "inodes of one place are of one shard");
+  struct Place {
+    std::atomic<InodeState*> newest;  // of those that share it
+    u32 states;                       // how many exist. Guarded by the shard's mutex
+  };
 
+  Place& place(InodeNo ino) const { return places_[to_u64(ino) % kPlaces]; }
   Shard& shard(InodeNo ino) const { return shards_[to_u64(ino) % kShards]; }
   void release(InodeState* state);
   InodeState& state_of(Shard& home, InodeNo ino, media::Inode* inode);
@@ -233,6 +247,7 @@ class InodeTable {
   void bury(const InodeRef& ref);
   void reclaim(const InodeRef& ref, Freed& freed);
   void set_block(u64 index, u64 block);
+  const std::atomic<u64>& block_word(u64 slot) const;
   std::optional<u64> pop_free_slot();
   Result<void> grow(Commit& commit, BlockHold& hold, NewInode& fresh);
 
@@ -246,8 +261,7 @@ class InodeTable {
   struct Free {
     void operator()(void* memory) const { std::free(memory); }
   };
-  // By number; of several that share a place, one. Memory that is zero without being touched: pools may be many.
-  std::unique_ptr<std::atomic<InodeState*>[], Free> peeked_;
+  std::unique_ptr<Place[], Free> places_;  // memory that is zero without being touched: pools may be many
 
   // Blocks of the inode file, by index: chunk k holds 64 << k of them, so that growing moves nothing.
   std::array<std::atomic<std::atomic<u64>*>, kChunks> chunks_{};

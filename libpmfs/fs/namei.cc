@@ -185,7 +185,7 @@ Result<void> write_new_inode(Volume& volume, const InodeRef& fresh, const InodeR
     }
   }
   PMFS_TRY(write_fresh_areas(volume, fresh.ino(), {{}, inherited.acl}, inode, hold));
-  if (inherited.acl.size() != 0) bytes = sizeof(inode);
+  if (!inherited.acl.empty()) bytes = sizeof(inode);
   auto* to = reinterpret_cast<std::byte*>(&fresh.media());
   constexpr std::size_t kBehindState = sizeof(Le64);
   persist.write(to + kBehindState, reinterpret_cast<std::byte*>(&inode) + kBehindState, bytes - kBehindState);

@@ -163,12 +163,20 @@ class Agreement {
     const std::vector<std::string_view> paths(texts.begin(), texts.end());
     BatchOptions options;
     options.follow = follow;
+    options.beneath = pick(3) == 0;
+    options.no_links = pick(3) == 0;
+    if (pick(2) == 0)
+      if (const auto start = systems_[0]->fs().stat(path(), kRoot); start.ok()) options.start = start->ino;
     for (std::size_t kind = 0; kind < systems_.size(); ++kind) {
       std::vector<Resolved> results(paths.size());
       must(systems_[kind]->fs().resolve(paths, results, who, options));
       for (std::size_t i = 0; i < paths.size(); ++i) {
-        INFO("batch of system " << kind << ": \"" << texts[i] << '"');
-        const auto alone = systems_[0]->fs().stat(texts[i], who, follow);
+        INFO("batch of system " << kind << ": \"" << texts[i] << "\" from inode " << to_u64(options.start)
+                                << (options.beneath ? ", beneath" : "") << (options.no_links ? ", no links" : ""));
+        At at(options.start, paths[i]);
+        at.beneath = options.beneath;
+        at.no_links = options.no_links;
+        const auto alone = systems_[0]->fs().stat(at, who, follow);
         REQUIRE(results[i].error.has_value() == !alone.ok());
         if (alone.ok()) {
           REQUIRE(to_u64(results[i].attributes.ino) == to_u64(alone->ino));
