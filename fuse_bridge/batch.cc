@@ -241,8 +241,11 @@ void reply(fuse_req_t req, const std::vector<ReplyRow>& rows) {
 
 void answer_batch(Bridge& bridge, fuse_req_t req, InodeNo ino, std::span<const char> in, std::size_t out_bytes) {
   const std::optional<BatchRequest> request = parse(in, out_bytes);
-  if (!request) {
-    fuse_reply_err(req, EINVAL);
+  // Where owners are hidden the kernel judges by those that it is shown, and so it has to be asked. Through io_uring a
+  // reply must come from this thread, but what was created is told to the kernel, and reported, by another one.
+  const bool other_thread = request && request->header.op == BatchOp::kCreate && is_by_uring(req);
+  if (!request || bridge.owner().hides() || other_thread) {
+    fuse_reply_err(req, request ? EOPNOTSUPP : EINVAL);
     return;
   }
   std::vector<Batch::Created> created;

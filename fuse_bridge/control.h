@@ -46,6 +46,8 @@ enum class Request : u8 {
   kFallocate,
   kLseek,
   kCopyFileRange,
+  kTmpfile,
+  kStatx,
 };
 
 /// Their names, by Request.
@@ -54,9 +56,10 @@ inline constexpr const char* kRequestNames[] = {
     "RMDIR",  "SYMLINK", "RENAME",  "LINK",        "OPEN",       "CREATE",   "READ",   "WRITE",
     "FSYNC",  "OPENDIR", "READDIR", "READDIRPLUS", "RELEASEDIR", "FSYNCDIR", "STATFS", "IOCTL",
     "GETXATTR", "LISTXATTR", "SETXATTR", "REMOVEXATTR", "FALLOCATE", "LSEEK", "COPY_FILE_RANGE",
+    "TMPFILE", "STATX",
 };
 inline constexpr std::size_t kRequestKinds = std::size(kRequestNames);
-static_assert(kRequestKinds == static_cast<std::size_t>(Request::kCopyFileRange) + 1);
+static_assert(kRequestKinds == static_cast<std::size_t>(Request::kStatx) + 1);
 
 /// Who serves this mount. The process may be waited for (pidfd_open) by who lives in the same process namespace.
 struct ServerReply {

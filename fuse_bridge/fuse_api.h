@@ -8,7 +8,21 @@
 
 #include "pmfs/types.h"
 
+// What later releases brought: handlers for it are there where libfuse has a place for them.
+#define PMFS_FUSE_HAS_TMPFILE (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17))
+#define PMFS_FUSE_HAS_STATX (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18))
+#define PMFS_FUSE_HAS_URING (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18))
+
 namespace pmfs::bridge {
+
+/// Whether a request came through io_uring. Its reply must come from the thread that got it.
+inline bool is_by_uring([[maybe_unused]] fuse_req_t req) {
+#if PMFS_FUSE_HAS_URING
+  return fuse_req_is_uring(req);
+#else
+  return false;
+#endif
+}
 
 /// Asks for a capability if the kernel has it. Only in the INIT handler.
 inline void ask_for(fuse_conn_info& conn, u64 capability) {

@@ -164,6 +164,7 @@ int mount_pool(const MountOptions& given) {
   options.dir = resolve_mount_point(given.dir);
   if (options.dir.empty()) return fail(kExitMount, given.dir + ": " + std::strerror(errno));
   if (const std::string wrong = prepare_mount_point(options.dir); !wrong.empty()) return fail(kExitMount, wrong);
+  if (options.fake) return kExitOk;
   return options.foreground ? mount_in_foreground(options) : mount_in_background(options);
 }
 

@@ -8,6 +8,7 @@
 // Threads: call these from a process with one thread; they belong to a command, not to a library user.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,12 @@ struct Timeouts {
   double negative_s = kForever_s;  ///< the absence of a name; 0 keeps none
 };
 
+/// Who everything is shown as belonging to, whoever it does. Empty: the truth.
+struct ShownOwner {
+  std::optional<u32> uid, gid;
+  bool hides() const { return uid.has_value() || gid.has_value(); }
+};
+
 struct MountOptions {
   std::string pool;
   std::string dir;
@@ -42,8 +49,12 @@ struct MountOptions {
   bool suid = false;
   bool dev = false;
   bool exec = true;
+  bool io_uring = false;  ///< take requests through io_uring, if the kernel offers it
   Timeouts timeouts;
+  ShownOwner owner;
   bool foreground = false;
+  bool fake = false;          ///< do everything but mount: mount(8)'s -f
+  bool sloppy = false;        ///< take options that are not known: mount(8)'s -s
   bool print_counts = false;  ///< with foreground: say at the end how many requests of each kind were answered
 };
 

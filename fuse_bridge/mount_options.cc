@@ -1,11 +1,13 @@
 // What -o says. Options of the mount table that are for mount(8) and its relatives are swallowed; what is not known is
 // refused by name, since an option that does nothing is worse than an error.
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "fuse_bridge/fuse_api.h"
 #include "fuse_bridge/mount.h"
 
 namespace pmfs::bridge {
@@ -13,6 +15,7 @@ namespace pmfs::bridge {
 namespace {
 
 using Text = std::string_view;
+constexpr bool kHasUring = PMFS_FUSE_HAS_URING;
 
 /// For mount(8), systemd and their kin; nothing to do here. What needs no doing is here too: every change is durable
 /// when its call returns, so `sync` and `dirsync` hold anyway.
@@ -33,6 +36,16 @@ bool parse_seconds(const std::string& text, double& out) {
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !std::isfinite(value) || value < 0) return false;
   out = value < kForever_s ? value : kForever_s;
+  return true;
+}
+
+/// A user's or group's number. @return  false: none, or -1, which means "nobody said".
+bool parse_id(const std::string& text, std::optional<u32>& out) {
+  u32 id = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, id);
+  if (error != std::errc() || stop != end || id == ~u32{0}) return false;
+  out = id;
   return true;
 }
 
@@ -77,6 +90,14 @@ std::string parse_one(Text option, MountOptions& options) {
                      : key == "attr_timeout" ? options.timeouts.attr_s
                                              : options.timeouts.negative_s;
     if (!parse_seconds(value, target)) return "option " + quoted(option) + ": a number of seconds is needed, 0 or more";
+  } else if (key == "uid" || key == "gid") {
+    if (!parse_id(value, key == "uid" ? options.owner.uid : options.owner.gid))
+      return "option " + quoted(option) + ": a number is needed";
+  } else if (option == "io_uring") {
+    if (!kHasUring) return "option 'io_uring': needs libfuse 3.18 or later, and this pmfs was built with an older one";
+    options.io_uring = true;
+  } else if (option == "remount") {
+    return "option 'remount': a mount cannot be changed; unmount it, and mount the pool with the other options";
   } else if (key == "resolver") {
     if (value == "walk")
       options.resolver = OpenOptions::Resolver::kWalk;
@@ -89,7 +110,7 @@ std::string parse_one(Text option, MountOptions& options) {
   } else if (key == "durability") {
     if (value != "relaxed") return "option " + quoted(option) + ": the only choice is 'relaxed'";
     options.relaxed = true;
-  } else if (!option.empty() && !is_for_others(option)) {
+  } else if (!option.empty() && !is_for_others(option) && !options.sloppy) {
     return "unknown mount option " + quoted(option);
   }
   return {};

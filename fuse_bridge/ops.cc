@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -88,13 +89,13 @@ timespec to_timespec(i64 ns) {
   return time;
 }
 
-struct stat to_stat(const Attributes& from) {
+struct stat to_stat(const Bridge& bridge, const Attributes& from) {
   struct stat to {};
   to.st_ino = to_u64(from.ino);
   to.st_mode = from.mode;
   to.st_nlink = from.links;
-  to.st_uid = from.uid;
-  to.st_gid = from.gid;
+  to.st_uid = bridge.owner().uid.value_or(from.uid);
+  to.st_gid = bridge.owner().gid.value_or(from.gid);
   to.st_rdev = from.rdev;
   to.st_size = static_cast<off_t>(from.size_bytes);
   to.st_blksize = static_cast<blksize_t>(kBlockBytes);
@@ -109,7 +110,7 @@ fuse_entry_param to_entry(const Bridge& bridge, const Attributes& attributes) {
   fuse_entry_param entry{};
   entry.ino = to_u64(attributes.ino);
   entry.generation = attributes.ino == kRootIno ? 0 : attributes.generation;  // the kernel wants the root's to be zero
-  entry.attr = to_stat(attributes);
+  entry.attr = to_stat(bridge, attributes);
   entry.attr_timeout = bridge.timeouts().attr_s;
   entry.entry_timeout = bridge.timeouts().entry_s;
   return entry;
@@ -150,7 +151,7 @@ void reply_done(fuse_req_t req, const Result<T>& result) {
 
 void reply_attributes(Bridge& bridge, fuse_req_t req, const Result<Attributes>& result) {
   if (!result.ok()) return reply_error(req, result.error());
-  const struct stat attributes = to_stat(*result);
+  const struct stat attributes = to_stat(bridge, *result);
   fuse_reply_attr(req, &attributes, bridge.timeouts().attr_s);
 }
 
@@ -241,6 +242,9 @@ void on_init(void* userdata, fuse_conn_info* conn) noexcept {
   expect_init_reply(*conn);
 
   Bridge& bridge = *static_cast<Bridge*>(userdata);
+#if PMFS_FUSE_HAS_URING
+  if (bridge.wants_uring() && is_offered(*conn, FUSE_CAP_OVER_IO_URING)) bridge.say_uses_uring();
+#endif
   if (bridge.hooks().served_init) bridge.hooks().served_init();
 }
 
@@ -331,6 +335,24 @@ void on_create(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   });
 }
 
+#if PMFS_FUSE_HAS_TMPFILE
+void on_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode, fuse_file_info* fi) noexcept {
+  answer(req, Request::kTmpfile, [&](Bridge& bridge) {
+    const int flags = O_TMPFILE | O_RDWR | (fi->flags & O_EXCL);
+    const Result<File> file = bridge.fs().open_file(At::inode(ino_of(parent)), flags, mode & 07777u, caller_of(req));
+    if (!file.ok()) return reply_error(req, file.error());
+    // The pin keeps it when the handle goes.
+    const Result<Attributes> made = bridge.fs().stat(At::inode(file->ino()), caller_of(req), Follow::kNo, Ref::kPin);
+    if (!made.ok()) return reply_error(req, made.error());
+    Pin pin(bridge, made->ino);
+    const fuse_entry_param entry = to_entry(bridge, *made);
+    fi->fh = 0;
+    fi->keep_cache = 1;
+    pin.hand_over_if(fuse_reply_create(req, &entry, fi));
+  });
+}
+#endif
+
 void on_unlink(fuse_req_t req, fuse_ino_t parent, const char* name) noexcept {
   answer(req, Request::kUnlink, [&](Bridge& bridge) {
     reply_done(req, bridge.fs().unlink({ino_of(parent), name}, caller_of(req)));
@@ -367,6 +389,41 @@ void on_getattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info*) noexcept {
   });
 }
 
+#if PMFS_FUSE_HAS_STATX
+struct statx_timestamp to_statx_time(i64 ns) {
+  const timespec time = to_timespec(ns);
+  struct statx_timestamp out {};
+  out.tv_sec = time.tv_sec;
+  out.tv_nsec = static_cast<u32>(time.tv_nsec);
+  return out;
+}
+
+void on_statx(fuse_req_t req, fuse_ino_t ino, int, int, fuse_file_info*) noexcept {
+  answer(req, Request::kStatx, [&](Bridge& bridge) {
+    const Result<Attributes> found = bridge.fs().stat(At::inode(ino_of(ino)), caller_of(req), Follow::kNo);
+    if (!found.ok()) return reply_error(req, found.error());
+    const struct stat from = to_stat(bridge, *found);
+    struct statx to {};
+    to.stx_mask = STATX_BASIC_STATS | STATX_BTIME;
+    to.stx_blksize = static_cast<u32>(from.st_blksize);
+    to.stx_nlink = static_cast<u32>(from.st_nlink);
+    to.stx_uid = from.st_uid;
+    to.stx_gid = from.st_gid;
+    to.stx_mode = static_cast<u16>(from.st_mode);
+    to.stx_ino = from.st_ino;
+    to.stx_size = static_cast<u64>(from.st_size);
+    to.stx_blocks = static_cast<u64>(from.st_blocks);
+    to.stx_rdev_major = major(from.st_rdev);
+    to.stx_rdev_minor = minor(from.st_rdev);
+    to.stx_atime = to_statx_time(found->atime_ns);
+    to.stx_mtime = to_statx_time(found->mtime_ns);
+    to.stx_ctime = to_statx_time(found->ctime_ns);
+    to.stx_btime = to_statx_time(found->birth_ns);
+    fuse_reply_statx(req, 0, &to, bridge.timeouts().attr_s);
+  });
+}
+#endif
+
 void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat* wanted, int to_set, fuse_file_info*) noexcept {
   answer(req, Request::kSetattr, [&](Bridge& bridge) {
     const auto is_set = [to_set](int bit) { return (to_set & bit) != 0; };
@@ -374,6 +431,15 @@ void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat* wanted, int to_set,
     if (is_set(FUSE_SET_ATTR_MODE)) change.mode = wanted->st_mode & 07777u;
     if (is_set(FUSE_SET_ATTR_UID)) change.uid = wanted->st_uid;
     if (is_set(FUSE_SET_ATTR_GID)) change.gid = wanted->st_gid;
+    // Where owners are hidden (-o uid=, gid=), the one that is shown may be "given", and nothing changes.
+    const auto drop_shown = [](std::optional<u32>& given, const std::optional<u32>& shown) {
+      if (given == shown) given.reset();
+      return !given || !shown;
+    };
+    if (!drop_shown(change.uid, bridge.owner().uid) || !drop_shown(change.gid, bridge.owner().gid)) {
+      fuse_reply_err(req, EPERM);
+      return;
+    }
     if (is_set(FUSE_SET_ATTR_SIZE)) change.size_bytes = static_cast<u64>(wanted->st_size);
     if (is_set(FUSE_SET_ATTR_ATIME_NOW)) {  // comes together with FUSE_SET_ATTR_ATIME
       change.atime_now = true;
@@ -717,6 +783,12 @@ fuse_lowlevel_ops make_handlers() {
   ops.listxattr = on_listxattr;
   ops.setxattr = on_setxattr;
   ops.removexattr = on_removexattr;
+#if PMFS_FUSE_HAS_TMPFILE
+  ops.tmpfile = on_tmpfile;
+#endif
+#if PMFS_FUSE_HAS_STATX
+  ops.statx = on_statx;
+#endif
   return ops;
 }
 

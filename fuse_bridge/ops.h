@@ -52,12 +52,18 @@ class Bridge {
     std::function<void()> first_request;  ///< called once, before the first request after INIT is handled
   };
 
-  /// `fs` must outlive the bridge. @param dir  where it is mounted.
-  Bridge(Filesystem& fs, const std::string& dir, const Timeouts& timeouts, Hooks hooks)
-      : fs_(fs), timeouts_(timeouts), hooks_(std::move(hooks)), covered_(fs, dir) {}
+  /// `fs` must outlive the bridge.
+  Bridge(Filesystem& fs, const MountOptions& options, Hooks hooks)
+      : fs_(fs),
+        timeouts_(options.timeouts),
+        owner_(options.owner),
+        wants_uring_(options.io_uring),
+        hooks_(std::move(hooks)),
+        covered_(fs, options.dir) {}
 
   Filesystem& fs() { return fs_; }
   const Timeouts& timeouts() const { return timeouts_; }
+  const ShownOwner& owner() const { return owner_; }
   const Hooks& hooks() const { return hooks_; }
   Covered& covered() { return covered_; }
 
@@ -78,6 +84,11 @@ class Bridge {
   }
   CountsReply counts() const;
 
+  /// Whether requests are to come through io_uring, and whether they do.
+  bool wants_uring() const { return wants_uring_; }
+  bool uses_uring() const { return uses_uring_.load(std::memory_order_relaxed); }
+  void say_uses_uring() { uses_uring_.store(true, std::memory_order_relaxed); }
+
   /// Keeps a stream; its address becomes the kernel's handle. @return it, or nullptr without memory.
   DirStream* keep(Dir dir);
   /// Closes a stream. @return false for an address that keep() did not give.
@@ -89,12 +100,15 @@ class Bridge {
  private:
   Filesystem& fs_;
   const Timeouts timeouts_;
+  const ShownOwner owner_;
+  const bool wants_uring_;
   const Hooks hooks_;
   Covered covered_;
   fuse_session* session_ = nullptr;
   std::optional<Notifier> notifier_;
   std::array<std::atomic<u64>, kRequestKinds> counts_{};
   std::atomic<bool> any_request_{false};
+  std::atomic<bool> uses_uring_{false};
   std::mutex streams_lock_;
   std::unordered_map<DirStream*, std::unique_ptr<DirStream>> streams_;  ///< guarded by streams_lock_
 };

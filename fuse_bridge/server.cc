@@ -81,6 +81,7 @@ std::vector<std::string> session_arguments(const MountOptions& options) {
   if (!options.exec) list += ",noexec";
   if (options.atime == OpenOptions::Atime::kNone) list += ",noatime";
   if (options.allow_other) list += ",allow_other";
+  if (options.io_uring) list += ",io_uring";
   return {"pmfs", "-o", list};
 }
 
@@ -167,11 +168,15 @@ std::string reason_of(const std::string& pool, const Error& error) {
   return text;
 }
 
-std::string success_line(const MountOptions& options, const PoolInfo& info) {
+std::string success_line(const MountOptions& options, const PoolInfo& info, bool uses_uring) {
   std::string line = options.pool + " is mounted on " + options.dir;
   if (info.read_only) line += ", read-only";
   line += ": " + std::string(describe(info.durability));
   if (info.recovered) line += " (an unfinished operation was undone)";
+  if (options.io_uring)
+    line += uses_uring ? "; requests through io_uring"
+                       : "; requests through /dev/fuse: the kernel offers no io_uring "
+                         "(fuse's module parameter enable_uring)";
   return line;
 }
 
@@ -197,22 +202,24 @@ int serve_pool(const MountOptions& options, const Announcer& announcer) {
     return kExitMount;
   }
   Filesystem fs = std::move(*opened);
-  const std::string line = success_line(options, fs.info());
+  const PoolInfo info = fs.info();
 
   int result = 0;
   bool served = false;
   {
     Session* running = nullptr;
-    Bridge bridge(fs, options.dir, options.timeouts,
+    const Bridge* asked = nullptr;
+    Bridge bridge(fs, options,
                   {.served_init =
                        [&] {
                          log_sink = options.foreground ? LogSink::kStderr : LogSink::kSyslog;
                          served = true;
-                         if (!announcer.success(line)) running->end();
+                         if (!announcer.success(success_line(options, info, asked->uses_uring()))) running->end();
                        },
                    .first_request = [&] { raise_read_ahead(options.dir); }});
     Session session(options, bridge);
     running = &session;
+    asked = &bridge;
     if (!session.mount(options.dir)) {
       announcer.failure(options.dir + ": " + take_collected());
       return kExitMount;

@@ -41,6 +41,8 @@ mounted::StatisticsReply statistics_of(Bridge& bridge) {
   const CountsReply requests = bridge.counts();
   for (std::size_t i = 0; i < kRequestKinds; ++i) rows.add("requests", lower(kRequestNames[i]), requests.counts[i]);
 
+  rows.add("transport", "io_uring", bridge.uses_uring() ? 1 : 0);
+
   const Counters cost = process_counters();
   rows.add("persist", "flushes", cost.flushes);
   rows.add("persist", "lines", cost.lines);

@@ -22,8 +22,10 @@ Mount options (-o, separated by commas):
   dir_index, nodir_index   use directory indexes (default), or scan directories
   resolver=walk|stage|fullpath  how paths in batches are found (stage: from popular places)
   durability=relaxed       a pool in an ordinary file: durable only at fsync and unmount
+  uid=N, gid=N             show everything as that user's or group's; creating still records who did
   allow_other              other users may use the mount (always so for root's)
   suid, dev, noexec        set-id bits and device nodes have effect; nothing can be executed
+  io_uring                 requests through io_uring (libfuse 3.18, and the kernel's fuse.enable_uring)
   entry_timeout=SECONDS    how long the kernel may trust names, attributes and the absence
   attr_timeout=SECONDS     of names. By default for ever, since nobody else writes.
   negative_timeout=SECONDS
@@ -32,6 +34,7 @@ Options for mount(8) and systemd (defaults, noauto, user, nofail, _netdev, x-*) 
 struct MountCommand {
   bridge::MountOptions options;
   std::vector<std::string> lists;
+  std::string type;
 };
 
 int run(MountCommand& command) {
@@ -58,7 +61,11 @@ void add_mount(CLI::App& app, int& exit_code) {
                 "With --foreground: say at the end which requests were answered")
       ->needs("--foreground");
   sub->footer("Example:\n  pmfs mount /dev/shm/demo.pool /mnt/demo");
-  sub->add_flag("-n,-v")->description("What mount(8) hands on; nothing to do here")->group("");
+  // What mount(8) hands on to a helper beside -o.
+  sub->add_flag("-f", command->options.fake)->group("");
+  sub->add_flag("-s", command->options.sloppy)->group("");
+  sub->add_flag("-n,-v")->group("");
+  sub->add_option("-t", command->type)->group("");
   sub->callback([command, &exit_code] { exit_code = run(*command); });
 }
 

@@ -35,13 +35,37 @@ void use_long_options(std::vector<char*>& words, std::deque<std::string>& memory
   }
 }
 
-/// mount(8) runs "mount.TYPE POOL DIR [-nv] [-o OPTIONS]". Called by such a name, the words are those of `pmfs mount`.
+/// mount(8) runs "mount.TYPE POOL DIR [-nvfs] [-o OPTIONS] [-t TYPE]": the words of `pmfs mount`.
+void as_mount(std::vector<char*>& words) {
+  static char mount_command[] = "mount";
+  words.insert(words.begin() + 1, mount_command);
+}
+
+/// fsck(8) runs "fsck.TYPE [-anpyfrC...] POOL": recovers as a mount would, unless -n says that nothing may change.
+void as_fsck(std::vector<char*>& words) {
+  static char check_command[] = "check";
+  static char recover_option[] = "--recover";
+  bool recover = true;
+  const auto is_letters = [](std::string_view word) {
+    return word.size() > 1 && word[0] == '-' && word.find_first_not_of("-anpyfrvtTVC0123456789") == word.npos;
+  };
+  std::erase_if(words, [&](const char* word) {
+    if (!is_letters(word)) return false;
+    if (std::string_view(word).find('n') != std::string_view::npos) recover = false;
+    return true;
+  });
+  words.insert(words.begin() + 1, check_command);
+  if (recover) words.push_back(recover_option);
+}
+
+/// What is to be done, as the words after `pmfs`: called by another name, the program is a helper of another program.
 /// @param memory  of words that are not the caller's.
 std::vector<char*> command_line(int argc, char** argv, std::deque<std::string>& memory) {
-  static char mount_command[] = "mount";
   std::vector<char*> words(argv, argv + argc);
-  const std::string_view program = argc > 0 ? argv[0] : "";
-  if (program.substr(program.rfind('/') + 1).starts_with("mount.")) words.insert(words.begin() + 1, mount_command);
+  std::string_view program = argc > 0 ? argv[0] : "";
+  program.remove_prefix(program.rfind('/') + 1);
+  if (program.starts_with("mount.")) as_mount(words);
+  if (program.starts_with("fsck.")) as_fsck(words);
   if (words.size() > 1 && std::string_view(words[1]) == "find") use_long_options(words, memory);
   words.push_back(nullptr);
   return words;

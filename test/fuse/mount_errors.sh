@@ -27,6 +27,9 @@ code 1 "unknown mount option 'fsname=x'" "$PMFS" mount "$POOL" "$MNT" -o fsname=
 code 1 "entry_timeout=soon" "$PMFS" mount "$POOL" "$MNT" -o entry_timeout=soon
 code 1 "strictatime" "$PMFS" mount "$POOL" "$MNT" -o strictatime
 code 1 "resolver=x.*walk" "$PMFS" mount "$POOL" "$MNT" -o resolver=x
+code 1 "remount.*unmount" "$PMFS" mount "$POOL" "$MNT" -o remount,ro
+code 1 "uid=root.*number" "$PMFS" mount "$POOL" "$MNT" -o uid=root
+code 1 "gid=4294967295.*number" "$PMFS" mount "$POOL" "$MNT" -o gid=4294967295
 code 1 "durability=some" "$PMFS" mount "$POOL" "$MNT" -o durability=some
 not_mounted
 
@@ -99,15 +102,58 @@ ls "$MNT/absent" 2>/dev/null || touch "$MNT/absent"
 [ -e "$MNT/absent" ] || die "absent names are not kept"
 unmount_pool
 
+# Owners that are shown instead of the true ones: judged by, and not to be changed.
+mount_pool
+touch "$MNT/theirs"
+chown 5:6 "$MNT/theirs"
+chmod 600 "$MNT/theirs"
+unmount_pool
+mount_pool -o uid=1234,gid=1235
+same "$(stat -c %u:%g "$MNT/theirs" "$MNT")" "1234:1235
+1234:1235" "the owner shown"
+same "$("$PMFS" stat --batch --json <<<"$MNT/theirs" | tr -d ' \n' | grep -o '"uid":[0-9]*')" '"uid":1234' "the owner shown to a batch"
+setpriv --reuid 1234 --regid 1235 --clear-groups cat "$MNT/theirs" || die "the owner that is shown may read"
+refused "Operation not permitted" chown 7 "$MNT/theirs"
+chown 1234:1235 "$MNT/theirs" || die "chown to the owner that is shown"
+touch "$MNT/new"
+unmount_pool
+mount_pool
+same "$(stat -c %u:%g "$MNT/theirs" "$MNT/new")" "5:6
+0:0" "the true owners"
+unmount_pool
+
 # As mount(8) and mount.fuse3 call it, for fstab.
 ln -s "$PMFS" "$WORK/mount.pmfs"
 "$WORK/mount.pmfs" "$POOL" "$MNT" -n -o rw,noauto,user=somebody >/dev/null || die "as a helper of mount(8)"
 same "$(cat "$MNT/file")" kept "as a helper of mount(8)"
 umount "$MNT" || die "umount(8)"
-for _ in $(seq 100); do # the ordinary umount does not wait for the server
-  servers >/dev/null || break
-  sleep 0.05
+wait_for_servers() { # the ordinary umount does not wait
+  for _ in $(seq 100); do
+    servers >/dev/null || return 0
+    sleep 0.05
+  done
+}
+wait_for_servers
+ln -s "$PMFS" "$WORK/mount.fuse.pmfs"
+"$WORK/mount.fuse.pmfs" "$POOL" "$MNT" -f || die "mount.fuse.pmfs -f"
+not_mounted
+code 1 "unknown mount option 'odd'" "$WORK/mount.fuse.pmfs" "$POOL" "$MNT" -o odd
+"$WORK/mount.fuse.pmfs" "$POOL" "$MNT" -sv -o rw,odd -t fuse.pmfs >/dev/null || die "sloppy: as mount -s calls it"
+same "$(cat "$MNT/file")" kept "mount.fuse.pmfs"
+umount "$MNT" || die "umount(8)"
+wait_for_servers
+
+# As fsck(8) calls it: what is mounted is not looked at.
+ln -s "$PMFS" "$WORK/fsck.pmfs"
+for flags in -a -n "-y -f" -C0 ""; do
+  # shellcheck disable=SC2086  # several words
+  "$WORK/fsck.pmfs" $flags "$POOL" >/dev/null || die "fsck.pmfs $flags"
 done
+code 16 "z" "$WORK/fsck.pmfs" -z "$POOL"
+code 16 "POOL" "$WORK/fsck.pmfs" -a
+mount_pool
+code 8 "$POOL" "$WORK/fsck.pmfs" -a "$POOL"
+unmount_pool
 if command -v mount.fuse3 >/dev/null; then
   mount.fuse3 "$WORK/mount.pmfs#$POOL" "$MNT" -o ro,nosuid,nodev >/dev/null || die "as mount.fuse3 calls it"
   same "$(cat "$MNT/file")" kept "as mount.fuse3 calls it"

@@ -37,6 +37,12 @@ for f in "$libdir"/libpmfs.so "$libdir"/libpmfs.a "$prefix"/include/pmfs/pmfs.{h
     exit 1
   fi
 done
+for helper in mount.pmfs mount.fuse.pmfs fsck.pmfs; do
+  if [ "$(readlink -f "$prefix/sbin/$helper")" != "$prefix/bin/pmfs" ]; then
+    echo "no helper for mount(8) or fsck(8): $helper"
+    exit 1
+  fi
+done
 if find "$prefix" -name '*sim*' | grep .; then
   echo "the instrumented library must not be installed"
   exit 1
