@@ -17,6 +17,9 @@ struct pmfs_file_handle {
 };
 struct pmfs_dir_handle { pmfs::Dir dir; };
 struct pmfs_lease_handle { pmfs::Lease lease; };
+struct pmfs_lock_wait_handle {
+  pmfs::LockWait wait;
+};
 
 namespace pmfs::c_api {
 

@@ -146,6 +146,39 @@ int pmfs_file_lock_range(pmfs_file_t* file, int kind, std::uint64_t first, std::
   });
 }
 
+int pmfs_lock_wait_new(pmfs_lock_wait_t** wait) {
+  return answer([&]() -> Result<void> {
+    if (wait == nullptr) return invalid("there is no place for the answer");
+    *wait = new pmfs_lock_wait_handle;
+    return {};
+  });
+}
+
+void pmfs_lock_wait_interrupt(pmfs_lock_wait_t* wait) {
+  if (wait != nullptr) wait->wait.interrupt();
+}
+
+void pmfs_lock_wait_free(pmfs_lock_wait_t* wait) { delete wait; }
+
+int pmfs_file_lock_wait(pmfs_file_t* file, int kind, pmfs_lock_wait_t* wait) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    PMFS_ASSIGN(const LockKind wanted, lock_kind_of(kind));
+    if (wait == nullptr) return invalid("the wait is NULL");
+    return open->lock(wanted, Wait::kYes, &wait->wait);
+  });
+}
+
+int pmfs_file_lock_range_wait(pmfs_file_t* file, int kind, std::uint64_t first, std::uint64_t last,
+                              pmfs_lock_wait_t* wait) {
+  return answer([&]() -> Result<void> {
+    PMFS_ASSIGN(const File* const open, open_of(file));
+    PMFS_ASSIGN(const LockKind wanted, lock_kind_of(kind));
+    if (wait == nullptr) return invalid("the wait is NULL");
+    return open->lock_range({wanted, first, last}, Wait::kYes, &wait->wait);
+  });
+}
+
 int pmfs_file_test_lock(const pmfs_file_t* file, int* kind, std::uint64_t* first, std::uint64_t* last) {
   return answer([&]() -> Result<void> {
     PMFS_ASSIGN(const File* const open, open_of(file));

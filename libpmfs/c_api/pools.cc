@@ -195,27 +195,6 @@ int pmfs_get_info(pmfs_t* fs, pmfs_info* info) {
   });
 }
 
-int pmfs_check(pmfs_t* fs, pmfs_check_counts* counts,
-               void (*finding)(void* context, const char* code, const char* text), void* context) {
-  return answer([&]() -> Result<void> {
-    PMFS_ASSIGN(Filesystem* const open, open_of(fs));
-    PMFS_TRY(fillable(counts, Given::kMay));
-    PMFS_ASSIGN(const CheckReport report, check(*open));
-    if (finding != nullptr)
-      for (const Finding& one : report.findings) finding(context, one.code.c_str(), one.text.c_str());
-    pmfs_check_counts to{};
-    to.findings = report.findings.size();
-    to.inodes = report.inodes;
-    to.directories = report.directories;
-    to.entries = report.entries;
-    to.blocks_used = report.blocks_used;
-    to.blocks_free = report.blocks_free;
-    to.lanes_undone = report.lanes_undone;
-    put(to, counts);
-    return {};
-  });
-}
-
 std::int64_t pmfs_limit(int name) {
   return answer([&] { return Filesystem::limit(name); });
 }

@@ -48,6 +48,7 @@ typedef struct pmfs_filesystem pmfs_t;     /* an open file system */
 typedef struct pmfs_file_handle pmfs_file_t; /* an open file; keeps its inode, also without names */
 typedef struct pmfs_dir_handle pmfs_dir_t;   /* an open directory; one thread at a time */
 typedef struct pmfs_lease_handle pmfs_lease_t; /* a part of a file, as memory */
+typedef struct pmfs_lock_wait_handle pmfs_lock_wait_t; /* a wait that another thread may end */
 
 struct pmemobjpool; /* libpmemobj's PMEMobjpool */
 
@@ -279,6 +280,46 @@ struct pmfs_check_counts {
 int pmfs_check(pmfs_t *fs, struct pmfs_check_counts *counts,
                void (*finding)(void *context, const char *code, const char *text), void *context);
 
+/* What a file system holds, and how scattered it and its free space are. */
+struct pmfs_survey {
+  uint32_t struct_bytes;
+  uint32_t unused;
+  uint64_t regular_files;
+  uint64_t directories;
+  uint64_t symlinks;
+  uint64_t special_files;
+  uint64_t extents;          /* of regular files: pieces that lie in one row in the pool */
+  uint64_t most_extents;     /* of one file */
+  uint64_t fragmented_files; /* in more than one extent */
+  uint64_t unwritten_blocks; /* allocated, read as zero */
+  uint64_t map_nodes;
+  uint64_t index_nodes;
+  uint64_t with_xattrs; /* inodes that have extended attributes */
+  uint64_t with_acls;
+  uint64_t attribute_blocks; /* of attributes and ACLs that do not fit into the inode */
+  uint64_t indexes_stale;    /* directories of several leaves without an index */
+  uint64_t indexes_damaged;  /* that are scanned, and get a new one with the next entry */
+  uint64_t free_runs;        /* free blocks in a row */
+  uint64_t longest_free_run; /* blocks */
+  uint64_t directories_by_depth[8]; /* by the levels of their index; [0]: those that need none; [7]: 7 and more */
+  uint64_t free_blocks_by_run[48];  /* [k]: free blocks that lie in runs of 2^k to 2^(k+1) - 1 blocks */
+};
+#define PMFS_SURVEY_INIT \
+  {sizeof(struct pmfs_survey), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}}
+/*
+ * Looks at all inodes, maps and indexes, and at the allocator. Changes nothing. @error  -EUCLEAN: a map is damaged.
+ * Concurrency: as pmfs_check().
+ */
+int pmfs_get_survey(pmfs_t *fs, struct pmfs_survey *survey);
+
+/*
+ * Writes the file system's structures as stable, readable text.
+ * @param line  called for each line, without its end; `text` has `bytes` bytes, no zero behind them, and is valid
+ *              during the call only. It must not call into the library.
+ * Concurrency: as pmfs_check().
+ */
+int pmfs_dump(pmfs_t *fs, void (*line)(void *context, const char *text, size_t bytes), void *context);
+
 /* --- Looking ------------------------------------------------------------------------------------------------------ */
 
 /* What stat() shows. `inode` and `generation` name an inode for ever; see pmfs_handle(). */
@@ -345,6 +386,49 @@ enum {
 int pmfs_resolve(pmfs_t *fs, const char *const *paths, size_t count, uint64_t dir, uint32_t flags,
                  const struct pmfs_credentials *who, int32_t *errors, struct pmfs_attributes *attributes,
                  size_t attributes_bytes);
+
+/* What looking up has cost and saved since the pool was opened, by all threads. */
+struct pmfs_lookup_statistics {
+  uint32_t struct_bytes;
+  uint32_t unused;
+  uint64_t lookups;    /* paths resolved, those of batches included */
+  uint64_t hits;       /* components found in the cache */
+  uint64_t misses;     /* components for which a directory was read */
+  uint64_t negative;   /* look-ups answered by a name known to be absent */
+  uint64_t skipped;    /* components that a pivot or a known path made unnecessary */
+  uint64_t pivot_hits; /* look-ups that began at a pivot */
+  uint64_t whole_hits; /* look-ups that needed no step at all */
+  uint64_t shared;     /* components that a batch had walked before */
+  uint64_t retries;    /* steps repeated because the directory changed meanwhile */
+  uint64_t bytes;      /* memory of the cache now */
+  uint64_t bytes_limit;
+  uint64_t entries; /* in the cache now, as the next two */
+  uint64_t negative_entries;
+  uint64_t directories;
+  uint64_t evictions;
+  uint64_t pivots; /* that serve now */
+  uint64_t candidates;
+  uint64_t periods;
+  uint64_t swaps; /* how often other pivots came to serve */
+  uint64_t skipped_swaps;
+  uint64_t invalidations; /* changes that concerned a pivot */
+  uint64_t invalidated_pivots;
+  uint64_t revived_pivots; /* that became true again by the next look-up of their path */
+  uint32_t pivot_period_ms;
+  uint32_t pivot_threshold;
+};
+#define PMFS_LOOKUP_STATISTICS_INIT \
+  {sizeof(struct pmfs_lookup_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+/* Durability: stores nothing. Concurrency: numbers of one moment need not fit to each other. */
+int pmfs_get_lookup_statistics(pmfs_t *fs, struct pmfs_lookup_statistics *counts);
+/*
+ * The popular places from which look-ups begin now.
+ * @param pivot  called for each, in the order of their paths, with the look-ups of it that were counted; `path` is valid
+ *               during the call only.
+ */
+int pmfs_pivots(pmfs_t *fs, void (*pivot)(void *context, const char *path, uint32_t heat), void *context);
+/* How often pivots are chosen anew, from now on. @param period_ms  1 to 60000; more counts as that. */
+int pmfs_set_pivot_period(pmfs_t *fs, uint32_t period_ms);
 
 /* What there is at most, by the names of pathconf(). @error -EINVAL: another name, or no limit. */
 int64_t pmfs_limit(int name);
@@ -551,6 +635,16 @@ int pmfs_file_lock(pmfs_file_t *file, int kind, int wait);
  * @error  -EBADF: shared and not opened for reading, exclusive and not for writing. -EAGAIN, -EINVAL.
  */
 int pmfs_file_lock_range(pmfs_file_t *file, int kind, uint64_t first, uint64_t last, int wait);
+/*
+ * Waits that another thread may end. pmfs_lock_wait_interrupt(): the call that waits with it, or the next one that would,
+ * returns -EINTR. One call at a time uses a wait; pmfs_lock_wait_free() when none does. -ENOMEM.
+ */
+int pmfs_lock_wait_new(pmfs_lock_wait_t **wait);
+void pmfs_lock_wait_interrupt(pmfs_lock_wait_t *wait);
+void pmfs_lock_wait_free(pmfs_lock_wait_t *wait); /* NULL: nothing */
+/* As pmfs_file_lock() and pmfs_file_lock_range(), until the lock can be had or the wait is interrupted (-EINTR). */
+int pmfs_file_lock_wait(pmfs_file_t *file, int kind, pmfs_lock_wait_t *wait);
+int pmfs_file_lock_range_wait(pmfs_file_t *file, int kind, uint64_t first, uint64_t last, pmfs_lock_wait_t *wait);
 /*
  * Whether a lock could be had now, as F_OFD_GETLK.
  * @param kind               PMFS_LOCK_*; gets the kind of a lock of somebody else that stands in the way,

@@ -25,6 +25,7 @@ static_assert(sizeof(pmfs_location_t) == 32 && sizeof(pmfs_credentials) == 40 &&
 static_assert(sizeof(pmfs_format_options) == 48 && sizeof(pmfs_open_options) == 32 && sizeof(pmfs_changes) == 48);
 static_assert(sizeof(pmfs_space) == 48 && sizeof(pmfs_info) == 120 && sizeof(pmfs_check_counts) == 64);
 static_assert(sizeof(pmfs_dir_entry) == 288);
+static_assert(sizeof(pmfs_survey) == 592 && sizeof(pmfs_lookup_statistics) == 200);
 
 namespace {
 
@@ -380,6 +381,90 @@ TEST_CASE("C interface: files are written, read, cut, copied and locked as by C+
   CHECK(pmfs_link(t.c, pmfs_inode(pmfs_file_inode(c)), pmfs_path("/named"), &kCRoot, &a) == 0);
   CHECK(a.links == 1);
   CHECK(pmfs_file_close(c) == 0);
+}
+
+TEST_CASE("C interface: a wait for a lock is ended by another thread", "[unit][fs]") {
+  Twins t;
+  pmfs_file_t *c = nullptr, *other = nullptr;
+  REQUIRE(pmfs_open_file(t.c, pmfs_path("/f"), O_CREAT | O_RDWR, 0644, &kCRoot, &c) == 0);
+  REQUIRE(pmfs_open_file(t.c, pmfs_path("/f"), O_RDWR, 0, &kCRoot, &other) == 0);
+  pmfs_lock_wait_t* wait = nullptr;
+  REQUIRE(pmfs_lock_wait_new(&wait) == 0);
+  CHECK(pmfs_file_lock_wait(c, PMFS_LOCK_EXCLUSIVE, wait) == 0);
+  CHECK(pmfs_file_lock_range_wait(c, PMFS_LOCK_EXCLUSIVE, 0, 9, wait) == 0);
+  for (const bool range : {false, true}) {
+    std::atomic<int> answer{1};
+    std::thread waits([&] {
+      answer = range ? pmfs_file_lock_range_wait(other, PMFS_LOCK_EXCLUSIVE, 9, 9, wait)
+                     : pmfs_file_lock_wait(other, PMFS_LOCK_EXCLUSIVE, wait);
+    });
+    pmfs_lock_wait_interrupt(wait);  // it waits, or it would
+    waits.join();
+    CHECK(answer == -EINTR);
+  }
+  CHECK(pmfs_file_lock_wait(c, PMFS_UNLOCK, wait) == 0);
+  CHECK(pmfs_file_lock_wait(other, PMFS_LOCK_EXCLUSIVE, wait) == 0);
+  CHECK(pmfs_file_lock_wait(other, PMFS_UNLOCK, nullptr) == -EINVAL);
+  CHECK(pmfs_file_lock_range_wait(other, PMFS_UNLOCK, 0, 0, nullptr) == -EINVAL);
+  pmfs_lock_wait_free(wait);
+  pmfs_lock_wait_free(nullptr);
+  CHECK(pmfs_file_close(c) == 0);
+  CHECK(pmfs_file_close(other) == 0);
+}
+
+TEST_CASE("C interface: what a file system holds, and what looking up has cost, as in C++", "[unit][fs]") {
+  Twins t;
+  REQUIRE(pmfs_mkdir(t.c, pmfs_path("/d"), 0755, &kCRoot, nullptr) == 0);
+  must(t.cpp.mkdir("/d", 0755, kRoot));
+  REQUIRE(pmfs_symlink(t.c, "x", pmfs_path("/d/l"), &kCRoot, nullptr) == 0);
+  must(t.cpp.symlink("x", "/d/l", kRoot));
+  pmfs_attributes a = made();
+  for (int i = 0; i < 3; ++i) {
+    both(pmfs_stat(t.c, pmfs_path("/d"), &kCRoot, &a), a, t.cpp.stat("/d", kRoot));
+    both(pmfs_stat(t.c, pmfs_path("/d/absent"), &kCRoot, &a), a, t.cpp.stat("/d/absent", kRoot));
+  }
+
+  pmfs_lookup_statistics c = PMFS_LOOKUP_STATISTICS_INIT;
+  REQUIRE(pmfs_get_lookup_statistics(t.c, &c) == 0);
+  const LookupStatistics cpp = t.cpp.lookup_statistics();
+  CHECK(c.lookups == cpp.lookups);
+  CHECK(c.hits == cpp.hits);
+  CHECK(c.negative == cpp.negative);
+  CHECK(c.negative >= 2);
+  CHECK(c.entries == cpp.entries);
+  CHECK(c.bytes_limit == cpp.bytes_limit);
+  CHECK(pmfs_set_pivot_period(t.c, 50) == 0);
+  CHECK(pmfs_get_lookup_statistics(t.c, &c) == 0);
+  CHECK(c.pivot_period_ms == 50);
+  CHECK(pmfs_set_pivot_period(t.c, 0) == -EINVAL);
+  const auto seen = [](void* count, const char* path, std::uint32_t) { *static_cast<int*>(count) += path[0] == '/'; };
+  int pivots = 0;
+  CHECK(pmfs_pivots(t.c, seen, &pivots) == 0);
+  CHECK(pmfs_pivots(t.c, nullptr, nullptr) == -EINVAL);
+
+  pmfs_survey found = PMFS_SURVEY_INIT;
+  REQUIRE(pmfs_get_survey(t.c, &found) == 0);
+  const Survey expected = must(survey(t.cpp));
+  CHECK(found.directories == expected.directories);
+  CHECK(found.directories == 2);
+  CHECK(found.symlinks == 1);
+  CHECK(found.longest_free_run == expected.longest_free_run);
+  CHECK(found.directories_by_depth[0] == expected.directories_by_depth[0]);
+  u64 free_blocks = 0;
+  for (const u64 blocks : found.free_blocks_by_run) free_blocks += blocks;
+  CHECK(free_blocks == must(t.cpp.space()).blocks_free);
+
+  // Line for line the same, but for what differs between any two pools.
+  const auto lines_of = [](void* count, const char* text, std::size_t bytes) {
+    *static_cast<std::size_t*>(count) += bytes > 0 && text[0] != 0;
+  };
+  std::size_t c_lines = 0, cpp_lines = 0;
+  REQUIRE(pmfs_dump(t.c, lines_of, &c_lines) == 0);
+  must(dump(t.cpp, [&](std::string_view line) { cpp_lines += line.empty() ? 0 : 1; }));
+  CHECK(c_lines == cpp_lines);
+  CHECK(c_lines > 3);
+  CHECK(pmfs_dump(t.c, nullptr, nullptr) == -EINVAL);
+  CHECK(pmfs_get_survey(nullptr, &found) == -EINVAL);
 }
 
 TEST_CASE("C interface: a lease is the file's bytes, and what is stored by it is the file's", "[unit][fs]") {
