@@ -188,15 +188,19 @@ compare_work() {
   done
 }
 
-# More than the first device holds; then something that must lie on the second, which the host looks for there.
-fill_first_device() {
-  check "more than the first device holds" fallocate -l 110M /mnt/ballast
-  yes "this lies on the second device" | head -c 100000 >/mnt/second
+# A file of 130 MiB is larger than either device: it begins on the first and ends on the second. The host looks there.
+write_to_both() {
+  check "a file larger than a device" fallocate -l 130M /mnt/large
+  echo "this lies on the first device" | dd of=/mnt/large conv=notrunc 2>/dev/null
+  echo "this lies on the second device" | dd of=/mnt/large conv=notrunc bs=4096 seek=33279 2>/dev/null
 }
 
-check_second_device() {
-  [ "$(sort -u /mnt/second | head -n 1)" = "this lies on the second device" ] || failed "what lay on the second device"
-  [ "$(stat -c %s /mnt/ballast)" = 115343360 ] || failed "what lay on the first device"
+compare_both() {
+  [ "$(stat -c %s /mnt/large)" = 136314880 ] || failed "the size of what lies on both devices"
+  [ "$(head -n 1 /mnt/large)" = "this lies on the first device" ] || failed "what lay on the first device"
+  [ "$(tail -c 4096 /mnt/large | head -n 1)" = "this lies on the second device" ] ||
+    failed "what lay on the second device"
+  echo "@ok $medium: what lay on both devices is there"
 }
 
 # --- The boot ----------------------------------------------------------------------------------------------------------------
@@ -214,29 +218,27 @@ case $step in
     mount_pool
     count_fences
     real_work
-    [ "$medium" != set ] || fill_first_device
+    [ "$medium" != set ] || write_to_both
     ;;
   *)
     echo "@at recovery"
     recover
-    recover # there is nothing left to undo
-    ! grep -q undone /tmp/out || failed "the second recovery still finds something"
     mount_pool
     if [ -n "${calls:-}" ]; then
       # shellcheck disable=SC2046
       check "all that was acknowledged is there" load trust /mnt/load "$last_seed" $(echo "$calls" | tr , ' ')
       tail -n 1 /tmp/out
     fi
-    [ "$medium" != set ] || check_second_device
+    [ "$medium" != set ] || compare_both
     echo "@at verified"
-    unmount_pool
-    recover
-    mount_pool
+    usleep 300000 # that is on its way before the load goes
     rm -rf /mnt/load
     ;;
 esac
 if [ "$step" = end ]; then
   unmount_pool
+  recover # from nothing
+  ! grep -q undone /tmp/out || failed "recovery finds something in a pool that was closed"
   [ "$medium" != ext4 ] || umount /ext4
   echo "@at end"
   sleep 1
