@@ -12,7 +12,7 @@ namespace pmfs::tools {
 namespace {
 
 int dump_pool(const std::string& pool) {
-  std::optional<Filesystem> fs = open_for_reading(pool);
+  std::optional<Filesystem> fs = open_privately(pool);
   if (!fs) return kExitFailure;
   const Result<void> dumped = dump(*fs, [](std::string_view line) {
     std::fwrite(line.data(), 1, line.size(), stdout);

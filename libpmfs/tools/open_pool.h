@@ -12,7 +12,11 @@ namespace pmfs::tools {
 /// moment ago is not free yet.
 inline constexpr u32 kBusyWaitMs = 1000;
 
-/// Opens for looking: private pages, nothing reaches the medium. Nothing on failure, which has been reported.
+/// Opens in private pages: nothing reaches the medium. Nothing on failure, which has been reported.
+std::optional<Filesystem> open_privately(const std::string& pool);
+
+/// Opens for looking: in private pages, or, on a device DAX, which has none, as a mount would, without access times.
+/// Nothing on failure, which has been reported.
 std::optional<Filesystem> open_for_reading(const std::string& pool);
 
 /// Opens for writing, which also recovers. Nothing on failure, which has been reported.

@@ -1,6 +1,10 @@
 // load: many threads change a mounted tree at random and know what must be there when the server is killed.
 //   load run DIR STATE SEED THREADS   works until the server is gone, then writes what it knows to STATE
 //   load verify DIR STATE             compares a tree with it
+// Where this program dies with the server, as in a virtual machine, it leaves no STATE. Then
+//   load tell DIR SEED THREADS        says a line "THREAD CALLS" for every call that returned, before it makes the next
+//   load trust DIR SEED CALLS...      compares a tree with what so many calls of each thread leave; all else
+//                                     follows from the seed
 // Each thread has names of its own, half of them in a directory of its own and half in one that all share, and changes
 // them by one system call at a time. Every call that returned must be there entirely; of the one that was under way,
 // either all or nothing. Only a write may be there in part: the kernel sends it as several requests, cut where a page
@@ -10,6 +14,7 @@
 #include <linux/fs.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,9 +24,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -75,20 +82,34 @@ void fill(unsigned version, std::uint64_t off, std::string& bytes) {
 
 bool is_gone(int error) { return error == ENOTCONN || error == ECONNABORTED || error == EIO; }
 
+/// Says on standard output that a call has returned, and waits until that has left this machine.
+void tell(unsigned thread, unsigned long calls) {
+  const std::string line = std::to_string(thread) + ' ' + std::to_string(calls) + '\n';
+  if (write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
+  if (tcdrain(STDOUT_FILENO) != 0 && errno != ENOTTY) std::abort();
+}
+
 /// One thread's work.
 class Worker {
  public:
-  Worker(const std::string& dir, Thread& thread, unsigned seed, std::atomic<unsigned long>& calls)
-      : dir_(dir), thread_(thread), random_(seed * 1000 + thread.index), calls_(calls) {}
+  Worker(const std::string& dir, Thread& thread, unsigned seed, bool tells = false)
+      : dir_(dir), thread_(thread), random_(seed * 1000 + thread.index), tells_(tells) {}
+
+  unsigned long calls() const { return calls_; }
+
+  /// As if `calls` calls had been made and had returned, and one more was under way. Makes none.
+  void imagine(unsigned long calls) {
+    imagined_ = calls;
+    imagines_ = true;
+    while (step() == 0) {
+    }
+  }
 
   /// @return  false if a call failed for another reason than that the server is gone.
   bool run() {
     for (;;) {
       const int error = step();
-      if (error == 0) {
-        calls_.fetch_add(1, std::memory_order_relaxed);
-        continue;
-      }
+      if (error == 0) continue;
       if (is_gone(error)) return true;
       std::fprintf(stderr, "load: %s: %s\n", what_.c_str(), std::strerror(error));
       return false;
@@ -104,7 +125,13 @@ class Worker {
   int change(const char* what, const Change& change, Call&& call) {
     what_ = what;
     thread_.under_way = change;
-    if (call() < 0) return errno;
+    if (imagines_) {
+      if (calls_ == imagined_) return ECANCELED;
+    } else if (call() < 0) {
+      return errno;
+    }
+    ++calls_;
+    if (tells_) tell(thread_.index, calls_);
     for (unsigned i = 0; i < change.count; ++i) thread_.nodes[change.name[i]] = change.after[i];
     thread_.under_way = {};
     return 0;
@@ -117,21 +144,21 @@ class Worker {
   }
 
   int write_at(unsigned name, const Node& after, std::uint64_t off, bool rewrites) {
-    std::string bytes(after.size - off, '\0');
-    fill(after.version, off, bytes);
-    const int fd = open(path(name).c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return errno;
-    const int error = change_one(
+    return change_one(
         "pwrite", name, after,
         [&] {
+          std::string bytes(after.size - off, '\0');
+          fill(after.version, off, bytes);
+          const int fd = open(path(name).c_str(), O_WRONLY | O_CLOEXEC);
+          if (fd < 0) return -1;
           const ssize_t written = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(off));
-          if (written < 0 || static_cast<std::size_t>(written) == bytes.size()) return written;
-          errno = EIO;  // cut short: the server was killed between two requests
-          return ssize_t{-1};
+          const int error = written < 0 ? errno : EIO;  // cut short: the server was killed between two requests
+          close(fd);
+          if (written >= 0 && static_cast<std::size_t>(written) == bytes.size()) return 0;
+          errno = error;
+          return -1;
         },
         true, rewrites);
-    close(fd);
-    return error;
   }
 
   int step() {
@@ -209,7 +236,10 @@ class Worker {
   const std::string dir_;
   Thread& thread_;
   std::mt19937_64 random_;
-  std::atomic<unsigned long>& calls_;
+  const bool tells_;
+  bool imagines_ = false;
+  unsigned long imagined_ = 0;
+  unsigned long calls_ = 0;  ///< that returned
   std::string what_;
   unsigned version_ = 0;
 };
@@ -263,8 +293,7 @@ std::vector<Thread> load(const std::string& file) {
   return threads;
 }
 
-// --- Verification
-// ------------------------------------------------------------------------------------------------------
+// --- Verification ----------------------------------------------------------------------------------------------------
 
 /// @param contents  whether a file's bytes count.
 /// @return          empty, or what differs.
@@ -316,14 +345,33 @@ bool is_part(const std::string& path, const Change& change) {
          difference(path, part, !change.rewrites).empty();
 }
 
-int verify(const std::string& dir, const std::string& state) {
+/// What lies in the tree besides the names that threads have.
+std::vector<std::string> strangers(const std::string& dir, std::size_t threads) {
+  std::set<std::string> known{dir + "/shared"};
+  for (unsigned thread = 0; thread < threads; ++thread) {
+    known.insert(dir + "/t" + std::to_string(thread));
+    for (unsigned name = 0; name < kNames; ++name) known.insert(path_of(dir, thread, name));
+  }
+  std::vector<std::string> found;
+  const auto look = [&](const std::string& at) {
+    for (const auto& entry : std::filesystem::directory_iterator(at)) {
+      if (!known.contains(entry.path().string())) found.push_back(entry.path().string());
+    }
+  };
+  look(dir);
+  look(dir + "/shared");
+  for (unsigned thread = 0; thread < threads; ++thread) look(dir + "/t" + std::to_string(thread));
+  return found;
+}
+
+int verify(const std::string& dir, const std::vector<Thread>& threads) {
   int wrong = 0;
   const auto complain = [&](const std::string& path, const std::string& text) {
     std::fprintf(stderr, "load: %s: %s\n", path.c_str(), text.c_str());
     ++wrong;
   };
-  const std::vector<Thread> threads = load(state);
-  if (threads.empty()) complain(state, "nothing in it");
+  if (threads.empty()) complain(dir, "nothing is known of it");
+  for (const std::string& stranger : strangers(dir, threads.size())) complain(stranger, "nobody made this");
   unsigned before_count = 0, after_count = 0, part_count = 0;
   for (const Thread& thread : threads) {
     const Change& change = thread.under_way;
@@ -366,6 +414,17 @@ int verify(const std::string& dir, const std::string& state) {
   return wrong == 0 ? 0 : 1;
 }
 
+/// What threads know after so many calls each.
+std::vector<Thread> imagine(const std::string& dir, unsigned seed, const std::vector<unsigned long>& calls) {
+  std::vector<Thread> threads(calls.size());
+  for (unsigned i = 0; i < threads.size(); ++i) {
+    threads[i].index = i;
+    Worker(dir, threads[i], seed).imagine(calls[i]);
+  }
+  return threads;
+}
+
+/// @param state  a file for what is known at the end; empty: tells of every call instead.
 int run(const std::string& dir, const std::string& state, unsigned seed, unsigned count) {
   umask(0);
   std::vector<Thread> threads(count);
@@ -380,22 +439,32 @@ int run(const std::string& dir, const std::string& state, unsigned seed, unsigne
     std::vector<std::jthread> workers;
     for (Thread& thread : threads) {
       workers.emplace_back([&] {
-        if (!Worker(dir, thread, seed, calls).run()) good = false;
+        Worker worker(dir, thread, seed, state.empty());
+        if (!worker.run()) good = false;
+        calls += worker.calls();
       });
     }
   }
+  if (state.empty()) return good ? 0 : 1;
   save(state, threads);
   std::printf("load: %lu calls returned\n", calls.load());
   return good ? 0 : 1;
 }
 
+unsigned number(const char* text) { return static_cast<unsigned>(std::strtoul(text, nullptr, 10)); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
-  if (command == "run" && argc == 6)
-    return run(argv[2], argv[3], static_cast<unsigned>(std::atoi(argv[4])), static_cast<unsigned>(std::atoi(argv[5])));
-  if (command == "verify" && argc == 4) return verify(argv[2], argv[3]);
+  if (command == "run" && argc == 6) return run(argv[2], argv[3], number(argv[4]), number(argv[5]));
+  if (command == "verify" && argc == 4) return verify(argv[2], load(argv[3]));
+  if (command == "tell" && argc == 5) return run(argv[2], "", number(argv[3]), number(argv[4]));
+  if (command == "trust" && argc > 4) {
+    std::vector<unsigned long> calls;
+    for (int i = 4; i < argc; ++i) calls.push_back(number(argv[i]));
+    return verify(argv[2], imagine(argv[2], number(argv[3]), calls));
+  }
   std::fprintf(stderr, "load: see the head of load.cc\n");
   return 2;
 }
