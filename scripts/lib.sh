@@ -4,8 +4,8 @@
 # What the build needs, as Debian 12 (and later) and Ubuntu 24.04 call it; then what the tests need on top, and --all.
 packages_build=(cmake ninja-build g++ pkg-config libpmem-dev libpmemobj-dev libfuse3-dev fuse3 liburcu-dev libxxhash-dev
   libcli11-dev libfmt-dev nlohmann-json3-dev)
-packages_test=(catch2 git acl attr rsync libcap2-bin)
-packages_all=(clang clang-tidy shellcheck)
+packages_test=(catch2 git acl attr rsync libcap2-bin python3 sqlite3 fio stress-ng)
+packages_all=(clang clang-tidy shellcheck dbench fsmark postmark bonnie++)
 
 say() { printf '%s\n' "$*"; }
 die() {
