@@ -423,8 +423,8 @@ struct pmfs_lookup_statistics {
 int pmfs_get_lookup_statistics(pmfs_t *fs, struct pmfs_lookup_statistics *counts);
 /*
  * The popular places from which look-ups begin now.
- * @param pivot  called for each, in the order of their paths, with the look-ups of it that were counted; `path` is valid
- *               during the call only.
+ * @param pivot  called for each, in the order of their paths, with the look-ups of it that were counted; `path` is
+ *               valid during the call only.
  */
 int pmfs_pivots(pmfs_t *fs, void (*pivot)(void *context, const char *path, uint32_t heat), void *context);
 /* How often pivots are chosen anew, from now on. @param period_ms  1 to 60000; more counts as that. */
@@ -636,8 +636,8 @@ int pmfs_file_lock(pmfs_file_t *file, int kind, int wait);
  */
 int pmfs_file_lock_range(pmfs_file_t *file, int kind, uint64_t first, uint64_t last, int wait);
 /*
- * Waits that another thread may end. pmfs_lock_wait_interrupt(): the call that waits with it, or the next one that would,
- * returns -EINTR. One call at a time uses a wait; pmfs_lock_wait_free() when none does. -ENOMEM.
+ * Waits that another thread may end. pmfs_lock_wait_interrupt(): the call that waits with it, or the next one that
+ * would, returns -EINTR. One call at a time uses a wait; pmfs_lock_wait_free() when none does. -ENOMEM.
  */
 int pmfs_lock_wait_new(pmfs_lock_wait_t **wait);
 void pmfs_lock_wait_interrupt(pmfs_lock_wait_t *wait);
