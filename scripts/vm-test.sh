@@ -191,7 +191,7 @@ has_acknowledged() { [ -s "$acks" ] && [ "$(wc -l <"$acks")" -ge "$1" ]; }
 give_up() {
   kill_machine
   passed=$((passed + $(grep -c '^@ok ' "$console"))) failed=$((failed + 1))
-  say "failed: $*" "--- the end of $console:"
+  say "failed: $(grep '^@failed' "$console" || say "$*")" "--- the end of $console:"
   tail -n 40 "$console" "$logs/qemu.log"
   return 1
 }
