@@ -12,6 +12,7 @@ struct Memory {
   std::byte* base = nullptr;
   u64 size_bytes = 0;
   Durability durability = Durability::kVolatile;
+  Durability medium = durability;  ///< what it would be if it were open for writing, and not relaxed
 
   /// REQUIRES: off < size_bytes. The one place that turns an offset into an address.
   std::byte* at(PoolOff off) const { return base + to_u64(off); }

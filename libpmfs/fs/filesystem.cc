@@ -312,6 +312,7 @@ PoolInfo Filesystem::info() const {
   info.epoch = sb.epoch.get();
   info.lanes = sb.lane_count.get();
   info.durability = volume.persist.memory().durability;
+  info.medium = volume.persist.memory().medium;
   info.read_only = volume.read_only();
   info.recovered = volume.recovered;
   info.saved_map_used = volume.saved_map_used;

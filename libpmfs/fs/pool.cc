@@ -236,7 +236,7 @@ struct Pool::State {
       set_error_detail(path, "cannot find the pool's mapping in /proc/self/maps");
       return Error{Errc::kRefused, "the pool's mapping was not found"};
     }
-    memory = Memory{reinterpret_cast<std::byte*>(pop), mapped, read_only ? Durability::kPrivate : medium};
+    memory = Memory{reinterpret_cast<std::byte*>(pop), mapped, read_only ? Durability::kPrivate : medium, medium};
     return find_locator(kRootBytes);
   }
 

@@ -69,7 +69,7 @@ void print_text(const PoolInfo& info) {
   fmt::print("format      version {}, features compat {:#x}, ro_compat {:#x}, incompat {:#x}\n", info.format_version,
              info.compat, info.ro_compat, info.incompat);
   fmt::print("size        {} ({} bytes)\n", size_text(info.pool_bytes), info.pool_bytes);
-  fmt::print("durability  {}: {}\n", short_name(info.durability), describe(info.durability));
+  fmt::print("durability  {}: {}\n", short_name(info.medium), describe(info.medium));
   fmt::print("epoch       {}{}\n", info.epoch, info.recovered ? ", with operations to undo after a crash" : "");
   fmt::print("lanes       {}\n", info.lanes);
   fmt::print("blocks      {} of {} bytes, {} free, {} available ({})\n", space.blocks, space.block_bytes,
@@ -93,6 +93,8 @@ void print_object(const std::string& pool, const PoolInfo& info, const Survey& s
   object["size_bytes"] = info.pool_bytes;
   object["durability"] = short_name(info.durability);
   object["durability_text"] = describe(info.durability);
+  object["medium"] = short_name(info.medium);
+  object["medium_text"] = describe(info.medium);
   object["epoch"] = info.epoch;
   object["recovered"] = info.recovered;
   object["saved_map_used"] = info.saved_map_used;

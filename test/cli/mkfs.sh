@@ -13,8 +13,10 @@ shown '^durability +.'
 shown '^next .*pmfs '
 [ "$(size_of "$work/a")" = 16777216 ] || fail "16M is not 16777216 bytes"
 [ "$(stat -c %a "$work/a")" = 600 ] || fail "others may read the pool"
+durability=$(grep '^durability' "$work/out" | tr -s ' ')
 expect 0 "$PMFS" info "$work/a"
 shown 'label +a label'
+[[ "$durability" == "$(grep '^durability' "$work/out" | tr -s ' ')" ]] || fail "info and mkfs differ about the medium"
 expect 0 "$PMFS" ls -a "$work/a"
 [ "$(tr '\n' ' ' <"$work/out")" = '. .. ' ] || fail "a new file system is not empty"
 

@@ -198,6 +198,7 @@ struct PoolInfo {
   u64 epoch = 0;                 ///< 1 more than the opens for writing so far; of a read-only open, the private one
   u32 lanes = 0;
   Durability durability{};
+  Durability medium{};           ///< what the medium offers: `durability`, unless opened read-only or relaxed
   bool read_only = false;
   bool recovered = false;        ///< this open undid at least one unfinished operation
   bool saved_map_used = false;   ///< the allocator's map of the last clean close was taken
