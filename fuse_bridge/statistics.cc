@@ -60,6 +60,12 @@ mounted::StatisticsReply statistics_of(Bridge& bridge) {
     rows.add("space", "inodes_free", space->inodes_free);
   }
 
+  const HeldInodes held = bridge.fs().held_inodes();
+  rows.add("held", "states", held.states);
+  rows.add("held", "handles", held.handles);
+  rows.add("held", "pins", held.pins);
+  rows.add("held", "nameless", held.nameless);
+
   const LookupStatistics paths = bridge.fs().lookup_statistics();
   rows.add("dcache", "lookups", paths.lookups);
   rows.add("dcache", "hits", paths.hits);

@@ -388,6 +388,20 @@ bool InodeTable::anything_held() const {
   return false;
 }
 
+HeldInodes InodeTable::held() const {
+  HeldInodes out;
+  for (const Shard& home : shards_) {
+    std::lock_guard lock(home.mutex);
+    out.states += home.states.size();
+    for (const auto& [number, state] : home.states) {
+      out.handles += state->handles;
+      out.pins += state->pins;
+      if (state->unlinked && (state->handles != 0 || state->pins != 0)) out.nameless += 1;
+    }
+  }
+  return out;
+}
+
 bool InodeTable::held(const InodeState& state) const {
   std::lock_guard lock(shard(state.ino).mutex);
   return state.handles != 0 || state.pins != 0;

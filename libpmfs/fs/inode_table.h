@@ -35,6 +35,7 @@
 #include "base/quarantine.h"
 #include "fs/extent_map.h"
 #include "fs/format.h"
+#include "pmfs/pmfs.hpp"
 
 namespace pmfs {
 
@@ -195,6 +196,8 @@ class InodeTable {
   bool drop_pins(const InodeRef& ref, u64 count);
   void drop_all_pins();
   bool anything_held() const;
+  /// What is held now. Looks at every state, a shard at a time: for people and tests.
+  HeldInodes held() const;
 
   /// The last name is gone. REQUIRES: the exclusive lock, and the commit has run. If nobody holds the inode it is dead
   /// now, and what it held goes to `freed`.

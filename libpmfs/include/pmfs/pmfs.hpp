@@ -305,6 +305,14 @@ struct LookupStatistics {
   u64 path_visits = 0;    ///< Resolver::kFullpath: entries looked at by changes of directories above them
 };
 
+/// Inodes that are in memory now. Each shard of them was looked at by itself: exact only while nothing changes.
+struct HeldInodes {
+  u64 states = 0;    ///< known, in use or not; of those not in use a bounded number is kept
+  u64 handles = 0;   ///< open files and directory streams
+  u64 pins = 0;      ///< look-up counts of a bridge
+  u64 nameless = 0;  ///< inodes that live only because they are held
+};
+
 class Filesystem;
 
 enum class DirectUse : bool { kRead, kWrite };
@@ -563,6 +571,8 @@ class Filesystem {
   Result<ResolvedComponents> resolve_components(At at, const Credentials& who, Follow follow = Follow::kYes);
 
   LookupStatistics lookup_statistics() const;
+  /// What is held now. Cost: looks at every inode in memory. Stores nothing.
+  HeldInodes held_inodes() const;
   /// The pivots that serve now, in ascending order. Empty unless OpenOptions::resolver is kStage.
   std::vector<PivotInfo> pivots() const;
   /// Sets how often pivots are chosen anew. Nothing happens unless OpenOptions::resolver is kStage.
