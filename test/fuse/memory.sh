@@ -1,5 +1,5 @@
 #!/bin/bash
-# The server's memory is bounded by what the kernel holds: hundreds of thousands of names pass through find, the kernel
+# The server's memory is bounded by what the kernel holds: tens of thousands of names pass through find, the kernel
 # forgets them, and then nothing is held for it any more. Counted, not guessed: `pmfs info --mount` says how many inodes
 # are in memory and how often the kernel refers to them. PMFS_LONG=1: millions of names.
 . "$(dirname "$0")/lib.sh"
@@ -11,7 +11,7 @@ drop() { # what may be dropped of the kernel's names and inodes
 }
 { : >>/proc/sys/vm/drop_caches; } 2>/dev/null || skip "the kernel's caches cannot be dropped here"
 
-dirs=250 files=200 rounds=4 size=512M # 50,000
+dirs=100 files=200 rounds=3 size=512M # 20,000
 [ -z "${PMFS_LONG:-}" ] || { dirs=2000 files=1000 rounds=3 size=6G; } # two millions
 names=$((dirs * (files + 1)))
 
