@@ -135,11 +135,6 @@ Result<ResolvedComponents> Filesystem::resolve_components(At at, const Credentia
   });
 }
 
-HeldInodes Filesystem::held_inodes() const {
-  const auto volume = usable_volume(impl_);
-  return volume.ok() ? (*volume)->inodes.held() : HeldInodes{};
-}
-
 LookupStatistics Filesystem::lookup_statistics() const {
   LookupStatistics out;
   const auto volume = usable_volume(impl_);

@@ -322,6 +322,11 @@ PoolInfo Filesystem::info() const {
   return info;
 }
 
+HeldInodes Filesystem::held_inodes() const {
+  const auto volume = usable_volume(impl_);
+  return volume.ok() ? (*volume)->inodes.held() : HeldInodes{};
+}
+
 // --- Changing the tree
 // -------------------------------------------------------------------------------------------------------
 

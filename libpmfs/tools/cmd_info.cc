@@ -69,7 +69,7 @@ void print_text(const PoolInfo& info) {
   fmt::print("format      version {}, features compat {:#x}, ro_compat {:#x}, incompat {:#x}\n", info.format_version,
              info.compat, info.ro_compat, info.incompat);
   fmt::print("size        {} ({} bytes)\n", size_text(info.pool_bytes), info.pool_bytes);
-  fmt::print("durability  {}: {}\n", short_name(info.medium), describe(info.medium));
+  fmt::print("durability  {}\n", describe(info.medium));
   fmt::print("epoch       {}{}\n", info.epoch, info.recovered ? ", with operations to undo after a crash" : "");
   fmt::print("lanes       {}\n", info.lanes);
   fmt::print("blocks      {} of {} bytes, {} free, {} available ({})\n", space.blocks, space.block_bytes,
