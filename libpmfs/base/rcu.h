@@ -189,6 +189,7 @@ class RcuTable {
       const auto next = reinterpret_cast<std::uintptr_t>(__atomic_load_n(&node_->next, __ATOMIC_RELAXED)) & ~kFlags;
       if (next == 0) return;  // the table's end
       node_ = reinterpret_cast<const RcuNode*>(next);
+      rcu_see(node_);
       for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(reinterpret_cast<const char*>(next) + at);
     }
 
